@@ -1,0 +1,53 @@
+/* layers.h - every kind of layer and every field of one, once.
+ *
+ * In YAML a layer is a name, or a name with its fields:
+ *
+ *     - relu
+ *     - conv2d: {filters: 32, kernel: 3, padding: same}
+ *
+ * A field may be given for a layer if the layer's letter stands in its row.
+ * PAIR fields are one number for both axes, or [height, width].
+ */
+#ifndef COH_COMMON_LAYERS_H
+#define COH_COMMON_LAYERS_H
+
+/* Name in YAML, C name, letter, help. */
+#define COH_LAYER_KINDS(X)                                                    \
+    X("conv2d", CONV2D, "c", "convolution, bias added")                       \
+    X("maxpool", MAXPOOL, "p", "largest value of each window")                \
+    X("avgpool", AVGPOOL, "a", "mean of each window, padding not counted")    \
+    X("global_avgpool", GLOBAL_AVGPOOL, "g", "mean of each channel")          \
+    X("relu", RELU, "r", "max(x, 0)")                                         \
+    X("leaky_relu", LEAKY_RELU, "l", "x, or slope x where x < 0")             \
+    X("sigmoid", SIGMOID, "s", "1 / (1 + exp(-x))")                           \
+    X("tanh", TANH, "t", "hyperbolic tangent")                                \
+    X("dense", DENSE, "d", "matrix product, bias added")                      \
+    X("flatten", FLATTEN, "f", "[C, H, W] becomes [C H W]")                   \
+    X("dropout", DROPOUT, "o",                                                \
+      "zeroes a value with probability rate, divides the others by 1 - rate") \
+    X("softmax_cross_entropy", SOFTMAX_CROSS_ENTROPY, "x",                    \
+      "the loss; last layer; as many classes as inputs")
+
+/* INT, REAL: key, field, letters, default, low, high, help; an INT or PAIR
+ * whose default lies below low must be given. PAIR: two integers. BOOL: key,
+ * field, letters, default, help. PADDING: two integers, or same. */
+#define COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING)             \
+    TEXT("name", name, "cpagrlstdfox",                                     \
+         "name in messages; default kind + number")                        \
+    INT("filters", filters, "c", 0, 1, 1000000, "output channels")         \
+    INT("units", filters, "d", 0, 1, 100000000, "output values")           \
+    PAIR("kernel", kernel, "cpa", 0, 1, 100000, "size of the window")      \
+    PAIR("stride", stride, "c", 1, 1, 100000, "step of the window")        \
+    PAIR("stride", stride, "pa", 0, 0, 100000,                             \
+         "step of the window; default: the kernel")                        \
+    PADDING("padding", padding, "cpa",                                     \
+            "zeros added on each side, or same: output = input / stride, " \
+            "rounded up")                                                  \
+    PAIR("dilation", dilation, "c", 1, 1, 100000,                          \
+         "distance between the taps; 1 is dense")                          \
+    INT("groups", groups, "c", 1, 1, 1000000, "channel groups")            \
+    REAL("slope", slope, "l", 0.01, 0, 1, "factor of negative values")     \
+    REAL("rate", rate, "o", 0.5, 0, 0.999999, "probability of a zero")     \
+    BOOL("bias", bias, "cd", true, "add a bias")
+
+#endif
