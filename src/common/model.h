@@ -1,0 +1,66 @@
+/* model.h - the network: layers with shapes, and the flat parameter vector.
+ *
+ * All parameters lie in one float32 vector in forward layer order, weights then
+ * bias. A layer's weights are row-major [O, I/groups, KH, KW] (conv2d) or
+ * [O, I] (dense, with I in [C, H, W] order); its bias [O].
+ *
+ *     new -> read -> destroy         no MPI, no oneDNN
+ *
+ * Flop: multiply and add are two; forward of conv2d 2 O OH OW (I/g) KH KW,
+ * dense 2 O I, all else 0. A training step is three forwards, less the input
+ * gradient of the first layer with weights, which nobody needs.
+ */
+#ifndef COH_COMMON_MODEL_H
+#define COH_COMMON_MODEL_H
+
+#include <stdint.h>
+
+#include "common/config.h"
+#include "common/status.h"
+
+/* One sample's shape. A flat vector of n values is {n, 1, 1}. */
+typedef struct coh_shape {
+    int64_t c, h, w;
+} coh_shape;
+
+typedef struct coh_layer {
+    coh_layer_spec spec;
+    coh_shape in, out;
+    int64_t pad_before[2], pad_after[2]; /* top and left; bottom and right */
+    int64_t weight_first, weight_count;  /* in the flat vector; count 0: none */
+    int64_t bias_first, bias_count;
+    int64_t flop; /* forward, one sample */
+} coh_layer;
+
+typedef struct coh_model {
+    coh_shape input;
+    int nlayers;
+    coh_layer *layers;  /* [nlayers], owned; the last is the loss */
+    int64_t classes;    /* inputs of the loss */
+    int64_t parameters; /* length of the flat vector */
+    int64_t flop_forward;
+    int64_t flop_step;      /* training, without the first input gradient */
+    int64_t flop_step_full; /* 3 x forward */
+} coh_model;
+
+/* Infer shapes from config->model. On COH_OK *out is the caller's, to end with
+ * coh_model_destroy(); nothing of config is kept.
+ * Fails with COH_E_CONFIG: the layer, its line and both shapes. */
+coh_status coh_model_new(const coh_config *config, coh_model **out,
+                         coh_err *err);
+void coh_model_destroy(coh_model **self);
+
+/* values[parameters]: weights normal with variance 2 / fan-in (He et al.,
+ * arXiv 1502.01852, eq. 10), biases 0. A pure function of seed and index. */
+void coh_model_init(const coh_model *self, uint64_t seed, float *values);
+
+/* A number that differs, almost surely, between models whose parameters mean
+ * different things. */
+int64_t coh_model_fingerprint(const coh_model *self);
+
+static inline int64_t coh_shape_count(coh_shape s)
+{
+    return s.c * s.h * s.w;
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* plan.h - who does what: ranks to roles, parameters to blocks, blocks to
+ * servers, samples to members. Pure: the same on every rank, no MPI, no state.
+ *
+ * Ranks      group 0's workers, group 1's, ..., then the servers. A group's
+ *            first worker is its root: it alone talks to servers.
+ * Blocks     the flat parameter vector cut into pieces of equal size (the last
+ *            one shorter). A block is what is sent, versioned and placed.
+ * Placement  block b belongs to server b modulo servers, and the blocks are cut
+ *            to make as many for each: the fullest server holds the mean and at
+ *            most a tenth, whatever the layers. (A model of few parameters a
+ *            server is cut so finely that some may own none.)
+ */
+#ifndef COH_COMMON_PLAN_H
+#define COH_COMMON_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/config.h"
+#include "common/status.h"
+
+/* A run of consecutive elements of the flat vector, or of anything else. */
+typedef struct coh_range {
+    int64_t first, count;
+} coh_range;
+
+typedef struct coh_plan {
+    int groups, group_size, servers; /* all resolved; group_size >= 1 */
+    int64_t parameters;
+    int64_t nblocks;
+    int64_t block_count;  /* parameters a block; the last may have fewer */
+    int64_t batch;        /* rows of a worker's batch */
+    int64_t step_samples; /* samples a group takes a step, at most */
+} coh_plan;
+
+typedef struct coh_role {
+    bool is_server;
+    int server; /* 0-based among servers, or -1 */
+    int group;  /* 0-based, or -1 for a server */
+    int member; /* 0-based in its group, or -1; 0 is the root */
+} coh_role;
+
+/* ranks: how many were launched; 0 if not known yet (group_size 0 is then 1).
+ * Fails with COH_E_LAUNCH: the sum written out, and what to change. */
+coh_status coh_plan_make(const coh_config *config, int64_t parameters,
+                         int ranks, coh_plan *out, coh_err *err);
+
+int coh_plan_ranks(const coh_plan *self);
+coh_role coh_plan_role(const coh_plan *self, int rank);
+int coh_plan_root_rank(const coh_plan *self, int group);
+int coh_plan_server_rank(const coh_plan *self, int server);
+
+/* The parameters of a block, 0 <= block < nblocks. */
+coh_range coh_plan_block(const coh_plan *self, int64_t block);
+
+/* Blocks that `server` owns: server, server + servers, ... With server -1, all
+ * of them: a worker that updates its own weights. */
+int64_t coh_plan_owned(const coh_plan *self, int server);
+int64_t coh_plan_owned_block(const coh_plan *self, int server, int64_t index);
+int64_t coh_plan_owned_parameters(const coh_plan *self, int server);
+
+/* What of a group's `samples` positions falls to `member`: each is filled up to
+ * the batch in turn. count may be 0. */
+coh_range coh_plan_share(const coh_plan *self, int member, int64_t samples);
+
+#endif

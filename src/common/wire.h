@@ -1,0 +1,113 @@
+/* wire.h - every message between ranks: its tag, its head, who sends it.
+ * docs/protocol.md tells the same as a conversation.
+ *
+ * No other file writes a tag as a number. A tag names what is in the message,
+ * not who sends it nor which block: messages of one tag between two ranks
+ * arrive in the order sent, so heads and payloads pair up without more tags,
+ * and tags stay few whatever the model.
+ *
+ * Heads are sent as their bytes: all ranks must be little-endian and 64-bit,
+ * as x86-64 and aarch64 are. Counts and clocks are int64.
+ */
+#ifndef COH_COMMON_WIRE_H
+#define COH_COMMON_WIRE_H
+
+#include <stdint.h>
+
+typedef enum coh_tag {
+    COH_TAG_PUSH = 100, /* root -> server: coh_push */
+    COH_TAG_GRADIENT,   /* root -> server: float32 [block], or empty: a pull */
+    COH_TAG_REPLY,      /* server -> root: coh_reply */
+    COH_TAG_WEIGHTS,    /* server -> root: float32 [block] */
+    COH_TAG_REPORT,     /* root -> server 0: coh_report */
+    COH_TAG_GRANT,      /* server 0 -> root: coh_grant */
+    COH_TAG_ORDER,      /* server 0 -> server: coh_order */
+    COH_TAG_ANSWER,     /* server -> server 0: coh_answer */
+    COH_TAG_SCORES      /* member -> root: float32 [3 x samples], evaluation */
+} coh_tag;
+
+/* Before every gradient block; the gradient is a sum over `weight` samples. */
+typedef struct coh_push {
+    int64_t membership; /* epoch of the membership the sender believes in */
+    int64_t group;
+    int64_t step;    /* of the grant that the gradient was computed for */
+    int64_t block;   /* global number */
+    int64_t version; /* of the block's weights that it was computed from */
+    int64_t clock;   /* samples seen: the time of the rate's schedule */
+    double weight;   /* summed weight of the samples; 0 is a pull */
+} coh_push;
+
+/* Before the weights of a block. */
+typedef struct coh_reply {
+    int64_t membership;
+    int64_t block;
+    int64_t version;   /* of the weights that follow */
+    int64_t staleness; /* updates by others between pull and push */
+} coh_reply;
+
+/* What a group may do next, decided by the registrar. */
+typedef enum coh_grant_kind {
+    COH_GRANT_TRAIN = 1, /* one step on a piece of an epoch */
+    COH_GRANT_EVALUATE,  /* the validation set, with fresh weights */
+    COH_GRANT_TEST,      /* the test set: the run is over */
+    COH_GRANT_STOP,      /* end with `status` */
+    COH_GRANT_WAIT       /* nothing yet; says that the registrar lives */
+} coh_grant_kind;
+
+typedef struct coh_grant {
+    int64_t kind;
+    int64_t membership;
+    int64_t step;         /* counts the training grants of all groups */
+    int64_t epoch;        /* pass over the training set, from 0 */
+    int64_t first, count; /* positions in the epoch's permutation */
+    int64_t clock;        /* samples granted before this piece */
+    int64_t status;       /* STOP: coh_status to end with */
+} coh_grant;
+
+enum { COH_REPORT_TEXT = 1024 };
+
+/* Of reports that end no grant: a group is ready (its first); it lives, in the
+ * middle of something long. */
+enum { COH_REPORT_READY = 0, COH_REPORT_ALIVE = -1 };
+
+/* What a group did with one grant, or one of the two above. */
+typedef struct coh_report {
+    int64_t kind; /* coh_grant_kind, or COH_REPORT_... */
+    int64_t membership;
+    int64_t group;
+    int64_t step;
+    int64_t samples;            /* trained on, or evaluated */
+    double loss, weight;        /* sums over samples */
+    double gradient_norm;       /* TRAIN: L2 norm of the mean gradient */
+    double accuracy, auc;       /* EVALUATE, TEST; auc < 0: not two classes */
+    double compute_s, wait_s;   /* time in forward and backward; in exchange */
+    int64_t stop;               /* not 0: a signal asks the run to stop */
+    int64_t status;             /* not COH_OK: the group cannot go on */
+    char text[COH_REPORT_TEXT]; /* why */
+} coh_report;
+
+/* Server 0 to the others: write your part of a checkpoint, or end. */
+typedef enum coh_order_kind {
+    COH_ORDER_SAVE = 1,
+    COH_ORDER_STOP
+} coh_order_kind;
+
+enum { COH_ORDER_TEXT = 2048 };
+
+typedef struct coh_order {
+    int64_t kind;
+    char folder[COH_ORDER_TEXT]; /* SAVE: where the part goes */
+} coh_order;
+
+enum { COH_STALENESS_BINS = 64 };
+
+/* A server's load, in its answer to STOP: followed by one histogram a group,
+ * int64 [groups, COH_STALENESS_BINS], as a message of the same tag. */
+typedef struct coh_answer {
+    int64_t status; /* of the order */
+    char text[COH_REPORT_TEXT];
+    int64_t bytes; /* of parameters owned */
+    double busy_s; /* time in receiving, applying and replying */
+} coh_answer;
+
+#endif

@@ -1,0 +1,161 @@
+/* xfer.c - see xfer.h. */
+#include "common/xfer.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/mpi_check.h"
+
+/* Waits this short only yield, so that a reply on an idle node is not slowed;
+ * longer ones sleep, so that ranks that compute have the core. */
+static const double yield_s = 1e-3, sleep_s = 50e-6;
+
+struct coh_xfer {
+    int peer; /* of the first part; -1 for a collective */
+    int nrequests;
+    MPI_Request requests[]; /* [nrequests] */
+};
+
+static coh_xfer *new_xfer(int peer, int nrequests)
+{
+    coh_xfer *self =
+        malloc(sizeof *self + (size_t)nrequests * sizeof self->requests[0]);
+    COH_ASSERT(self != NULL);
+    self->peer = peer;
+    self->nrequests = nrequests;
+    return self;
+}
+
+static void post(MPI_Comm comm, const coh_xfer_part *part, MPI_Request *request)
+{
+    const int bytes = (int)part->bytes;
+
+    COH_ASSERT(part->bytes >= 0 && part->bytes <= INT_MAX);
+    if (part->way == COH_XFER_RECV)
+        COH_MPI(MPI_Irecv(part->data, bytes, MPI_BYTE, part->peer,
+                          (int)part->tag, comm, request));
+    else
+        COH_MPI(MPI_Isend(part->data, bytes, MPI_BYTE, part->peer,
+                          (int)part->tag, comm, request));
+}
+
+coh_xfer *coh_xfer_begin(MPI_Comm comm, const coh_xfer_part *parts, int nparts)
+{
+    coh_xfer *self = new_xfer(nparts > 0 ? parts[0].peer : -1, nparts);
+    int next = 0;
+
+    for (int i = 0; i < nparts; i++) {
+        if (parts[i].way == COH_XFER_RECV)
+            post(comm, &parts[i], &self->requests[next++]);
+    }
+    for (int i = 0; i < nparts; i++) {
+        if (parts[i].way == COH_XFER_SEND)
+            post(comm, &parts[i], &self->requests[next++]);
+    }
+    return self;
+}
+
+static coh_xfer *begin_sum(MPI_Comm comm, void *data, int64_t count,
+                           MPI_Datatype type)
+{
+    coh_xfer *self = new_xfer(-1, 1);
+
+    COH_ASSERT(count >= 0 && count <= INT_MAX);
+    COH_MPI(MPI_Iallreduce(MPI_IN_PLACE, data, (int)count, type, MPI_SUM, comm,
+                           &self->requests[0]));
+    return self;
+}
+
+coh_xfer *coh_xfer_begin_sum(MPI_Comm comm, float *data, int64_t count)
+{
+    return begin_sum(comm, data, count, MPI_FLOAT);
+}
+
+coh_xfer *coh_xfer_begin_sum_f64(MPI_Comm comm, double *data, int64_t count)
+{
+    return begin_sum(comm, data, count, MPI_DOUBLE);
+}
+
+coh_xfer *coh_xfer_begin_gather_sum(MPI_Comm comm, float *data, int64_t count)
+{
+    coh_xfer *self = new_xfer(-1, 1);
+    int rank;
+
+    COH_ASSERT(count >= 0 && count <= INT_MAX);
+    COH_MPI(MPI_Comm_rank(comm, &rank));
+    COH_MPI(MPI_Ireduce(rank == 0 ? MPI_IN_PLACE : data, data, (int)count,
+                        MPI_FLOAT, MPI_SUM, 0, comm, &self->requests[0]));
+    return self;
+}
+
+coh_xfer *coh_xfer_begin_spread(MPI_Comm comm, void *data, int64_t bytes)
+{
+    coh_xfer *self = new_xfer(-1, 1);
+
+    COH_ASSERT(bytes >= 0 && bytes <= INT_MAX);
+    COH_MPI(
+        MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, comm, &self->requests[0]));
+    return self;
+}
+
+bool coh_xfer_test(coh_xfer *self)
+{
+    int done = 0;
+    COH_MPI(MPI_Testall(self->nrequests, self->requests, &done,
+                        MPI_STATUSES_IGNORE));
+    return done != 0;
+}
+
+static coh_status give_up(const coh_xfer *self, double timeout_s,
+                          const char *what, coh_err *err)
+{
+    char who[32] = "its group";
+
+    if (self->peer >= 0)
+        snprintf(who, sizeof who, "rank %d", self->peer);
+    return coh_fail(err, COH_E_PEER,
+                    "waited %.0f s for %s (%s): it is lost or too slow; look "
+                    "at its log and node, and submit again with --resume auto "
+                    "(exchange.timeout sets the limit)",
+                    timeout_s, who, what);
+}
+
+coh_status coh_xfer_finish(coh_xfer **self, double timeout_s, const char *what,
+                           coh_err *err)
+{
+    if (*self == NULL)
+        return COH_OK;
+
+    const double since = coh_clock_now_s();
+    while (!coh_xfer_test(*self)) {
+        const double idle_s = coh_clock_now_s() - since;
+        if (idle_s > timeout_s)
+            return give_up(*self, timeout_s, what, err);
+        coh_xfer_rest(idle_s);
+    }
+    free(*self);
+    *self = NULL;
+    return COH_OK;
+}
+
+void coh_xfer_cancel(coh_xfer **self)
+{
+    if (*self == NULL)
+        return;
+    for (int i = 0; i < (*self)->nrequests; i++) {
+        MPI_Request *request = &(*self)->requests[i];
+        if (*request == MPI_REQUEST_NULL)
+            continue;
+        COH_MPI(MPI_Cancel(request));
+        COH_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
+    }
+    free(*self);
+    *self = NULL;
+}
+
+void coh_xfer_rest(double idle_s)
+{
+    coh_clock_rest(idle_s < yield_s ? 0 : sleep_s);
+}

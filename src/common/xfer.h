@@ -1,0 +1,63 @@
+/* xfer.h - messages on their way between ranks; the only owner of requests.
+ *
+ * begin() posts everything and returns at once; finish() waits, and is the one
+ * place where a rank waits at all: it polls, gives its core away, and gives up
+ * at a deadline. In between the caller computes. The caller owns the buffers,
+ * and must neither free nor (for a receive) read nor (for a send) write them
+ * until finish().
+ *
+ *     begin -> test* -> finish
+ */
+#ifndef COH_COMMON_XFER_H
+#define COH_COMMON_XFER_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/status.h"
+#include "common/wire.h"
+
+typedef struct coh_xfer coh_xfer;
+
+typedef enum coh_xfer_way { COH_XFER_SEND, COH_XFER_RECV } coh_xfer_way;
+
+typedef struct coh_xfer_part {
+    coh_xfer_way way;
+    int peer; /* rank in the communicator given to begin() */
+    coh_tag tag;
+    void *data;    /* [bytes], borrowed until finish() */
+    int64_t bytes; /* at most INT_MAX; a receive may get fewer */
+} coh_xfer_part;
+
+/* Post parts[nparts] on comm: all receives first, then all sends.
+ * Not collective. comm is borrowed and must outlive the transfer. */
+coh_xfer *coh_xfer_begin(MPI_Comm comm, const coh_xfer_part *parts, int nparts);
+
+/* Collectives over comm, begun in the same order by all its ranks.
+ * sum: every rank gets the sum. gather_sum: the root alone. spread: the root's
+ * data to all. In place; count floats or doubles, or bytes, at most INT_MAX. */
+coh_xfer *coh_xfer_begin_sum(MPI_Comm comm, float *data, int64_t count);
+coh_xfer *coh_xfer_begin_sum_f64(MPI_Comm comm, double *data, int64_t count);
+coh_xfer *coh_xfer_begin_gather_sum(MPI_Comm comm, float *data, int64_t count);
+coh_xfer *coh_xfer_begin_spread(MPI_Comm comm, void *data, int64_t bytes);
+
+/* True once everything has arrived and left. Does not block. */
+bool coh_xfer_test(coh_xfer *self);
+
+/* Wait for the rest, at most timeout_s seconds, free *self and set it to NULL.
+ * `what` names the wait in the message. A NULL *self is fine.
+ * Fails with COH_E_PEER: who did not come. The transfer is then left as it
+ * is, MPI may still write to its buffers, and the process should end. */
+coh_status coh_xfer_finish(coh_xfer **self, double timeout_s, const char *what,
+                           coh_err *err);
+
+/* Give up a transfer whose messages will never come (pre-posted receives at
+ * the end of a run); frees *self and sets it to NULL. NULL is fine. */
+void coh_xfer_cancel(coh_xfer **self);
+
+/* One pause of a loop that polls several transfers. `idle_s` is how long it
+ * found nothing: short waits only yield, longer ones sleep a little. */
+void coh_xfer_rest(double idle_s);
+
+#endif
