@@ -1,0 +1,68 @@
+/* rule.c - see rule.h. Bound by memory, not arithmetic: one pass each. */
+#include "common/optim/rule.h"
+
+#include <math.h>
+
+#include "common/simd.h"
+
+coh_rule coh_rule_of(const coh_config *config)
+{
+    return (coh_rule){
+        .kind = (coh_rule_kind)config->optimizer.rule,
+        .momentum = (float)config->optimizer.momentum,
+        .beta1 = (float)config->optimizer.beta1,
+        .beta2 = (float)config->optimizer.beta2,
+        .epsilon = (float)config->optimizer.epsilon,
+        .weight_decay = (float)config->optimizer.weight_decay,
+    };
+}
+
+int coh_rule_slots(const coh_rule *self)
+{
+    return self->kind == COH_RULE_ADAM ? 2 : 1;
+}
+
+COH_SIMD static void apply_sgd(float mu, float decay, float rate, int64_t n,
+                               const float *restrict gradient, float scale,
+                               float *restrict w, float *restrict v)
+{
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = mu * v[i] + (gradient[i] * scale + decay * w[i]);
+        w[i] -= rate * v[i];
+    }
+}
+
+COH_SIMD static void apply_adam(const coh_rule *rule, float step, float root,
+                                int64_t n, const float *restrict gradient,
+                                float scale, float *restrict w,
+                                float *restrict m, float *restrict v)
+{
+    const float b1 = rule->beta1, b2 = rule->beta2;
+    const float epsilon = rule->epsilon, decay = rule->weight_decay;
+
+    for (int64_t i = 0; i < n; i++) {
+        const float g = gradient[i] * scale + decay * w[i];
+        m[i] = b1 * m[i] + (1.0f - b1) * g;
+        v[i] = b2 * v[i] + (1.0f - b2) * g * g;
+        w[i] -= step * m[i] / (sqrtf(v[i]) * root + epsilon);
+    }
+}
+
+void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
+                    const float *gradient, float scale, float *w,
+                    float *const slots[COH_SLOTS_MAX])
+{
+    switch (self->kind) {
+    case COH_RULE_SGD:
+        apply_sgd(self->momentum, self->weight_decay, rate, n, gradient, scale,
+                  w, slots[0]);
+        return;
+    case COH_RULE_ADAM: {
+        const double first = 1.0 - pow(self->beta1, (double)t);
+        const double second = 1.0 - pow(self->beta2, (double)t);
+        apply_adam(self, (float)(rate / first), (float)(1.0 / sqrt(second)), n,
+                   gradient, scale, w, slots[0], slots[1]);
+        return;
+    }
+    }
+}

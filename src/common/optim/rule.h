@@ -1,0 +1,37 @@
+/* rule.h - update rules: how a gradient changes weights.
+ *
+ * Letters: n = parameters, g = mean gradient + weight_decay x w, r = rate.
+ *
+ * SGD with momentum mu (one slot v; Sutskever et al. 2013 with the rate
+ * outside, as in most frameworks):
+ *     v = mu v + g          w = w - r v
+ * Adam (Kingma and Ba, arXiv 1412.6980, Algorithm 1; slots m, v), t = 1, 2, ..:
+ *     m = b1 m + (1 - b1) g          v = b2 v + (1 - b2) g g
+ *     w = w - r (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)
+ */
+#ifndef COH_COMMON_OPTIM_RULE_H
+#define COH_COMMON_OPTIM_RULE_H
+
+#include <stdint.h>
+
+#include "common/config.h"
+
+typedef struct coh_rule {
+    coh_rule_kind kind;
+    float momentum, beta1, beta2, epsilon, weight_decay;
+} coh_rule;
+
+enum { COH_SLOTS_MAX = 2 };
+
+coh_rule coh_rule_of(const coh_config *config);
+
+/* How many floats of state a parameter has: 1 for sgd, 2 for adam. */
+int coh_rule_slots(const coh_rule *self);
+
+/* One update of w[n] and slots[i][n] by gradient[n] x scale. t counts the
+ * updates of these parameters, from 1. Vectors must not overlap. */
+void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
+                    const float *gradient, float scale, float *w,
+                    float *const slots[COH_SLOTS_MAX]);
+
+#endif

@@ -1,0 +1,140 @@
+/* shard.c - see shard.h. */
+#include "common/optim/shard.h"
+
+#include <inttypes.h>
+
+#include "common/memory.h"
+
+struct coh_shard {
+    coh_plan plan;
+    int server;
+    coh_rule rule;
+    int64_t count, nblocks;
+    float *values;               /* [count], owned */
+    float *slots[COH_SLOTS_MAX]; /* [count] each, owned; NULL if not used */
+    int64_t *versions;           /* [nblocks], owned */
+};
+
+coh_status coh_shard_new(const coh_plan *plan, int server, const coh_rule *rule,
+                         coh_shard **out, coh_err *err)
+{
+    const int64_t count = coh_plan_owned_parameters(plan, server);
+    const int64_t nblocks = coh_plan_owned(plan, server);
+
+    coh_shard *self = calloc(1, sizeof *self);
+    if (self == NULL)
+        goto no_memory;
+    *self = (coh_shard){ .plan = *plan,
+                         .server = server,
+                         .rule = *rule,
+                         .count = count,
+                         .nblocks = nblocks };
+    self->values = coh_floats(count);
+    self->versions = calloc((size_t)nblocks + 1, sizeof *self->versions);
+    if (self->values == NULL || self->versions == NULL)
+        goto no_memory;
+    for (int i = 0; i < coh_rule_slots(rule); i++) {
+        self->slots[i] = coh_floats(count);
+        if (self->slots[i] == NULL)
+            goto no_memory;
+    }
+    *out = self;
+    return COH_OK;
+
+no_memory:
+    coh_shard_destroy(&self);
+    return coh_fail(err, COH_E_NOMEM,
+                    "no memory for %" PRId64 " parameters and their optimizer "
+                    "state: use more servers",
+                    count);
+}
+
+void coh_shard_destroy(coh_shard **self)
+{
+    if (*self == NULL)
+        return;
+    free((*self)->values);
+    for (int i = 0; i < COH_SLOTS_MAX; i++)
+        free((*self)->slots[i]);
+    free((*self)->versions);
+    free(*self);
+    *self = NULL;
+}
+
+/* Which of the owned blocks this is. */
+static int64_t local_index(const coh_shard *self, int64_t block)
+{
+    const int64_t index = self->server < 0 ? block : block / self->plan.servers;
+
+    COH_ASSERT(index >= 0 && index < self->nblocks &&
+               coh_plan_owned_block(&self->plan, self->server, index) == block);
+    return index;
+}
+
+void coh_shard_load(coh_shard *self, const float *values)
+{
+    for (int64_t i = 0; i < self->nblocks; i++) {
+        const coh_range range = coh_plan_block(
+            &self->plan, coh_plan_owned_block(&self->plan, self->server, i));
+        memcpy(self->values + i * self->plan.block_count, values + range.first,
+               (size_t)range.count * sizeof *values);
+        self->versions[i] = 0;
+    }
+    for (int i = 0; i < coh_shard_nslots(self); i++)
+        memset(self->slots[i], 0, (size_t)self->count * sizeof *self->slots[i]);
+}
+
+void coh_shard_apply(coh_shard *self, int64_t block, const float *gradient,
+                     double weight, float rate)
+{
+    COH_ASSERT(weight > 0);
+    const int64_t index = local_index(self, block);
+    const int64_t first = index * self->plan.block_count;
+    float *slots[COH_SLOTS_MAX] = { 0 };
+
+    for (int i = 0; i < coh_shard_nslots(self); i++)
+        slots[i] = self->slots[i] + first;
+    coh_rule_apply(&self->rule, rate, ++self->versions[index],
+                   coh_plan_block(&self->plan, block).count, gradient,
+                   (float)(1.0 / weight), self->values + first, slots);
+}
+
+int64_t coh_shard_count(const coh_shard *self)
+{
+    return self->count;
+}
+
+int64_t coh_shard_nblocks(const coh_shard *self)
+{
+    return self->nblocks;
+}
+
+int coh_shard_nslots(const coh_shard *self)
+{
+    return coh_rule_slots(&self->rule);
+}
+
+float *coh_shard_values(coh_shard *self)
+{
+    return self->values;
+}
+
+float *coh_shard_slot(coh_shard *self, int slot)
+{
+    return self->slots[slot];
+}
+
+int64_t *coh_shard_versions(coh_shard *self)
+{
+    return self->versions;
+}
+
+float *coh_shard_block(coh_shard *self, int64_t block)
+{
+    return self->values + local_index(self, block) * self->plan.block_count;
+}
+
+int64_t coh_shard_version(const coh_shard *self, int64_t block)
+{
+    return self->versions[local_index(self, block)];
+}

@@ -1,0 +1,105 @@
+/* run_folder.c - see run_folder.h. */
+#include "common/run_folder.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/checkpoint.h"
+#include "common/files.h"
+
+coh_status coh_run_folder_find(const char *given, char out[PATH_MAX],
+                               coh_err *err)
+{
+    char path[PATH_MAX];
+
+    coh_status status = coh_path(path, err, "%s/manifest.h5", given);
+    if (status != COH_OK)
+        return status;
+    if (coh_path_exists(path))
+        return coh_path(out, err, "%s", given);
+    status = coh_path(path, err, "%s/checkpoints", given);
+    return status == COH_OK ? coh_checkpoint_newest(path, out, err) : status;
+}
+
+/* Make path itself, which must not exist. */
+static coh_status make_own(const char *path, bool may_exist, coh_err *err)
+{
+    if (mkdir(path, 0777) == 0 || (may_exist && errno == EEXIST))
+        return COH_OK;
+    if (errno == EEXIST)
+        return coh_fail(err, COH_E_CONFIG,
+                        "run folder '%s' exists: a run of that name was "
+                        "started before; go on with it by --resume auto, or "
+                        "choose another name by --set run.name=...",
+                        path);
+    return coh_fail(err, COH_E_IO, "cannot make run folder '%s': %s", path,
+                    strerror(errno));
+}
+
+static coh_status write_config(const coh_config *config, const char *folder,
+                               coh_err *err)
+{
+    char path[PATH_MAX], temporary[PATH_MAX];
+
+    coh_status status = coh_path(path, err, "%s/config.yaml", folder);
+    if (status == COH_OK)
+        status = coh_path(temporary, err, "%s/config.yaml.tmp", folder);
+    if (status != COH_OK)
+        return status;
+
+    FILE *out = fopen(temporary, "w");
+    if (out == NULL)
+        return coh_fail(err, COH_E_IO, "cannot write '%s': %s", temporary,
+                        strerror(errno));
+    coh_config_write(config, out);
+    const bool bad = ferror(out) != 0;
+    if (fclose(out) != 0 || bad)
+        return coh_fail(err, COH_E_IO, "cannot write '%s': %s", temporary,
+                        strerror(errno));
+    return coh_path_rename(temporary, path, err);
+}
+
+/* out->checkpoint, as `resume` asks for it. */
+static coh_status choose_checkpoint(const char *resume, coh_run_folder *out,
+                                    coh_err *err)
+{
+    const bool is_auto = strcmp(resume, "auto") == 0;
+    const coh_status status =
+        coh_run_folder_find(is_auto ? out->path : resume, out->checkpoint, err);
+
+    if (status != COH_PENDING)
+        return status;
+    out->checkpoint[0] = '\0';
+    if (is_auto)
+        return COH_OK;
+    return coh_fail(err, COH_E_CONFIG,
+                    "--resume '%s': no checkpoint there: give a run folder, "
+                    "a checkpoints/step_N folder, or auto",
+                    resume);
+}
+
+coh_status coh_run_folder_claim(const coh_config *config, const char *resume,
+                                coh_run_folder *out, coh_err *err)
+{
+    char path[PATH_MAX];
+
+    memset(out, 0, sizeof *out);
+    coh_status status =
+        coh_path(out->path, err, "%s/%s", config->run.out, config->run.name);
+    if (status == COH_OK && resume != NULL)
+        status = choose_checkpoint(resume, out, err);
+    if (status == COH_OK)
+        status = coh_folder_make(config->run.out, err);
+    if (status == COH_OK)
+        status = make_own(out->path, resume != NULL, err);
+    if (status == COH_OK)
+        status = coh_path(path, err, "%s/log", out->path);
+    if (status == COH_OK)
+        status = coh_folder_make(path, err);
+    if (status == COH_OK)
+        status = coh_path(path, err, "%s/checkpoints", out->path);
+    if (status == COH_OK)
+        status = coh_folder_make(path, err);
+    return status == COH_OK ? write_config(config, out->path, err) : status;
+}

@@ -1,0 +1,37 @@
+/* run_folder.h - OUT/NAME, where a run puts everything.
+ *
+ *     config.yaml     the resolved configuration
+ *     metrics.jsonl   a line a step, evaluation and checkpoint
+ *     summary.json    the outcome, written last
+ *     log/            a file a rank that had something to say
+ *     checkpoints/    step_N, the newest few
+ *     best/           the best weights seen, with eval.select: best
+ *
+ * A run claims its folder by an atomic mkdir and never overwrites another's.
+ * Not collective: one rank claims, and tells the others.
+ */
+#ifndef COH_COMMON_RUN_FOLDER_H
+#define COH_COMMON_RUN_FOLDER_H
+
+#include <limits.h>
+
+#include "common/config.h"
+
+typedef struct coh_run_folder {
+    char path[PATH_MAX];
+    char checkpoint[PATH_MAX]; /* to resume from; "" for a new run */
+} coh_run_folder;
+
+/* resume: NULL for a new run; "auto" to go on from the run's own newest
+ * checkpoint, or begin if there is none; else a run folder or checkpoint.
+ * Fails with COH_E_CONFIG (the folder is taken, nothing to resume there: what
+ * to do) or COH_E_IO. */
+coh_status coh_run_folder_claim(const coh_config *config, const char *resume,
+                                coh_run_folder *out, coh_err *err);
+
+/* The checkpoint that `given` is, or the newest of the run folder that it is.
+ * COH_PENDING if there is none. */
+coh_status coh_run_folder_find(const char *given, char out[PATH_MAX],
+                               coh_err *err);
+
+#endif
