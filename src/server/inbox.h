@@ -1,0 +1,36 @@
+/* inbox.h - where pushes arrive, are applied and answered.
+ *
+ * For every group a receive is posted before anything is sent, and again as
+ * soon as a push was handled, so that no message finds the server unready. A
+ * push is applied when it arrives, whatever the other groups do (async).
+ *
+ *     new -> poll* -> destroy
+ *
+ * Threads: one caller.   MPI: point to point with the groups' roots.
+ */
+#ifndef COH_SERVER_INBOX_H
+#define COH_SERVER_INBOX_H
+
+#include "common/optim/shard.h"
+#include "common/roles.h"
+
+typedef struct coh_inbox coh_inbox;
+
+/* All borrowed. Posts the receives. Fails with COH_E_NOMEM. */
+coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
+                         const coh_roles *roles, const coh_schedule *schedule,
+                         coh_shard *shard, coh_inbox **out, coh_err *err);
+void coh_inbox_destroy(coh_inbox **self);
+
+/* Handle all pushes and pulls that are complete. *any becomes true if there
+ * was one, else stays. Fails with COH_E_PEER. */
+coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err);
+
+/* int64 [groups, COH_STALENESS_BINS]: how many pushed blocks of each group
+ * were that many updates old; the last bin holds all older ones. Borrowed. */
+int64_t *coh_inbox_staleness(coh_inbox *self);
+
+/* Seconds spent in handling pushes so far. */
+double coh_inbox_busy_s(const coh_inbox *self);
+
+#endif
