@@ -1,0 +1,334 @@
+/* worker.c - see worker.h. */
+#include "worker/worker.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/files.h"
+#include "common/memory.h"
+#include "common/mpi_check.h"
+#include "worker/evaluate.h"
+#include "worker/exchange.h"
+#include "worker/lead.h"
+#include "worker/loader.h"
+
+typedef struct worker {
+    coh_worker_setup setup;
+    coh_schedule schedule;
+    coh_lead *lead;
+    coh_loader *loader;
+    coh_exchange *exchange;
+    coh_shard *shard;   /* without servers: all weights; else NULL */
+    float *own_weights; /* with servers: [P], owned; else NULL */
+    float *weights;     /* [P] own_weights, or the shard's values */
+    float *gradient;    /* [P], owned */
+    double best_score;  /* of the validation set; negative: none yet */
+} worker;
+
+static bool is_root(const worker *self)
+{
+    return self->setup.roles->mine.member == 0;
+}
+
+/* Heard of a grant: let the loader read this member's share of it. */
+static coh_status read_ahead(void *user, const coh_grant *grant, coh_err *err)
+{
+    worker *self = user;
+
+    if (grant->kind != COH_GRANT_TRAIN)
+        return COH_OK;
+    const coh_range share = coh_plan_share(
+        self->setup.plan, self->setup.roles->mine.member, grant->count);
+    const coh_piece piece = { (uint32_t)grant->epoch,
+                              grant->first + share.first, share.count };
+    return coh_loader_ask(self->loader, piece, err);
+}
+
+/* Forward and backward on the next batch of the loader. */
+static coh_status compute_step(worker *self, coh_step_sums *sums, coh_err *err)
+{
+    const coh_compute *compute = self->setup.compute;
+    coh_batch *batch = NULL;
+
+    const coh_status status = coh_loader_take(self->loader, &batch, err);
+    if (status != COH_OK)
+        return status;
+    compute->train(compute->self, batch, self->weights, self->gradient, sums);
+    coh_loader_give(self->loader, batch);
+    return COH_OK;
+}
+
+static coh_status check_loss(const coh_grant *grant, const coh_step_sums *sums,
+                             coh_err *err)
+{
+    if (isfinite(sums->loss))
+        return COH_OK;
+    return coh_fail(err, COH_E_DIVERGED,
+                    "the loss of step %lld is not finite: lower "
+                    "optimizer.rate, add optimizer.warmup, or check the data "
+                    "for extreme values",
+                    (long long)grant->step);
+}
+
+/* One training step. The outcome of the group is in *report; the return value
+ * is not COH_OK only if the group itself is broken (COH_E_PEER). */
+static coh_status train(worker *self, const coh_grant *grant,
+                        coh_report *report, coh_err *err)
+{
+    coh_exchange_sums sums = { 0 };
+    const double begin_s = coh_clock_now_s();
+
+    coh_status mine = compute_step(self, &sums.step, err);
+    const double computed_s = coh_clock_now_s();
+    sums.failed = mine != COH_OK;
+    sums.stop = coh_signals_poll(self->setup.signals) != 0;
+    coh_status status = coh_exchange_add_up(self->exchange, &sums, err);
+    if (status != COH_OK)
+        return status;
+    if (sums.failed)
+        mine = coh_agree(self->setup.roles->group, mine, err);
+    if (mine == COH_OK)
+        mine = check_loss(grant, &sums.step, err);
+    if (mine == COH_OK && sums.step.weight > 0) {
+        mine = coh_exchange_step(self->exchange, grant, sums.step.weight,
+                                 &report->gradient_norm, err);
+        if (mine == COH_E_PEER)
+            return mine;
+    }
+    report->samples = grant->count;
+    report->loss = sums.step.loss;
+    report->weight = sums.step.weight;
+    report->compute_s = computed_s - begin_s;
+    report->wait_s = coh_clock_now_s() - computed_s;
+    report->stop = sums.stop;
+    report->status = mine;
+    return COH_OK;
+}
+
+static coh_status alive(void *user, coh_err *err)
+{
+    worker *self = user;
+    return coh_lead_alive(self->lead, err);
+}
+
+static void best_folder(const worker *self, char out[PATH_MAX])
+{
+    if (coh_path(out, NULL, "%s/best", self->setup.folder) != COH_OK)
+        out[0] = '\0';
+}
+
+static coh_status write_best(worker *self, const coh_grant *grant, double score,
+                             coh_err *err)
+{
+    char name[PATH_MAX], folder[PATH_MAX];
+    coh_manifest manifest = *self->setup.start;
+
+    manifest.progress.steps = grant->step;
+    manifest.progress.samples = grant->clock;
+    manifest.parts = 1;
+    manifest.best_score = score;
+    manifest.best_step = grant->step;
+    best_folder(self, name);
+    coh_status status = coh_path(folder, err, "%s.tmp", name);
+    if (status == COH_OK)
+        status = coh_checkpoint_begin(folder, err);
+    if (status == COH_OK)
+        status = coh_checkpoint_write_weights(
+            folder, self->weights, self->setup.model->parameters, err);
+    if (status == COH_OK)
+        status = coh_checkpoint_commit(folder, name, &manifest,
+                                       self->setup.config, err);
+    return status;
+}
+
+/* Root: keep these weights in RUN/best if no others scored higher. A disk that
+ * is full must not end the training: the next evaluation tries again. */
+static void keep_best(worker *self, const coh_grant *grant,
+                      const coh_evaluation *e)
+{
+    const double score = coh_metrics_score(e->accuracy, e->auc);
+    coh_err err = COH_ERR_INIT;
+
+    if (!is_root(self) || score <= self->best_score || e->samples == 0)
+        return;
+    if (write_best(self, grant, score, &err) == COH_OK)
+        self->best_score = score;
+    else
+        coh_log_write(self->setup.log, COH_LOG_ERROR,
+                      "the best weights so far were NOT written: %s", err.text);
+}
+
+/* Collective: the weights of RUN/best instead of the last ones. */
+static coh_status load_best(worker *self, coh_err *err)
+{
+    char folder[PATH_MAX];
+    coh_manifest manifest;
+
+    best_folder(self, folder);
+    if (!coh_path_exists(folder))
+        return COH_OK; /* nothing was evaluated: the last are the best */
+    coh_status status = coh_checkpoint_read_manifest(folder, &manifest, err);
+    if (status == COH_OK)
+        status =
+            coh_checkpoint_read_weights(folder, &manifest, self->weights, err);
+    return status;
+}
+
+/* Evaluate the validation or the test set. As train(). */
+static coh_status evaluate(worker *self, const coh_grant *grant,
+                           coh_report *report, coh_err *err)
+{
+    const coh_worker_setup *setup = &self->setup;
+    const coh_evaluator evaluator = { setup->config,  setup->model,
+                                      setup->roles,   setup->plan->group_size,
+                                      setup->compute, setup->infer_batch,
+                                      alive,          self };
+    const bool is_test = grant->kind == COH_GRANT_TEST;
+    const bool selects = setup->config->eval.select == COH_SELECT_BEST;
+    coh_evaluation e = { .auc = -1 };
+
+    coh_status mine = coh_exchange_pull(self->exchange, err);
+    if (mine == COH_E_PEER)
+        return mine;
+    if (is_test && selects)
+        mine = coh_agree(setup->roles->group, load_best(self, err), err);
+    if (mine == COH_OK)
+        mine =
+            coh_evaluate(&evaluator, is_test ? setup->test : setup->validation,
+                         self->weights, &e, err);
+    if (mine == COH_E_PEER)
+        return mine;
+    if (mine == COH_OK && !is_test && selects)
+        keep_best(self, grant, &e);
+    report->samples = e.samples;
+    report->loss = e.loss;
+    report->weight = e.weight;
+    report->accuracy = e.accuracy;
+    report->auc = e.auc;
+    report->status = mine;
+    return COH_OK;
+}
+
+static void report_text(coh_report *report, const coh_err *err)
+{
+    if (report->status != COH_OK)
+        snprintf(report->text, sizeof report->text, "%.*s", COH_REPORT_TEXT - 1,
+                 err->text);
+}
+
+/* Grant after grant, until STOP. */
+static coh_status loop(worker *self, coh_err *err)
+{
+    coh_grant grant;
+    bool has_failed = false;
+
+    for (;;) {
+        coh_status status = coh_lead_take(self->lead, &grant, err);
+        if (status != COH_OK)
+            return status;
+        if (grant.kind == COH_GRANT_STOP)
+            return (coh_status)grant.status;
+        if (has_failed)
+            continue; /* granted before the chief heard of it */
+
+        coh_report report = { .kind = grant.kind,
+                              .membership = grant.membership,
+                              .group = self->setup.roles->mine.group,
+                              .step = grant.step,
+                              .auc = -1 };
+        status = grant.kind == COH_GRANT_TRAIN
+                     ? train(self, &grant, &report, err)
+                     : evaluate(self, &grant, &report, err);
+        if (status != COH_OK)
+            return status;
+        has_failed = report.status != COH_OK;
+        report_text(&report, err);
+        status = coh_lead_report(self->lead, &report, err);
+        if (status != COH_OK)
+            return status;
+    }
+}
+
+/* The weights and where they are updated. */
+static coh_status make_weights(worker *self, coh_err *err)
+{
+    const coh_worker_setup *setup = &self->setup;
+    const int64_t count = setup->model->parameters;
+    const coh_rule rule = coh_rule_of(setup->config);
+
+    self->gradient = coh_floats(count);
+    if (setup->plan->servers > 0)
+        self->own_weights = coh_floats(count);
+    if (self->gradient == NULL ||
+        (setup->plan->servers > 0 && self->own_weights == NULL))
+        return coh_fail(err, COH_E_NOMEM, "no memory for the weights");
+    self->weights = self->own_weights;
+    if (setup->plan->servers > 0)
+        return COH_OK;
+
+    coh_status status =
+        coh_shard_new(setup->plan, -1, &rule, &self->shard, err);
+    if (status != COH_OK)
+        return status;
+    self->weights = coh_shard_values(self->shard);
+    if (setup->checkpoint[0] != '\0')
+        return coh_checkpoint_read_part(setup->checkpoint, setup->plan, 0,
+                                        self->shard, err);
+    coh_model_init(setup->model, (uint64_t)setup->config->run.seed,
+                   self->weights);
+    return COH_OK;
+}
+
+static coh_status make_parts(worker *self, coh_err *err)
+{
+    const coh_worker_setup *setup = &self->setup;
+    const coh_lead_local local = { setup->chief, self->shard };
+
+    coh_status status = coh_loader_new(
+        setup->train, setup->model->input, setup->plan->batch,
+        setup->config->data.prefetch, (uint64_t)setup->config->run.seed, true,
+        &self->loader, err);
+    if (status == COH_OK)
+        status = coh_exchange_new(setup->config, setup->plan, setup->roles,
+                                  &self->schedule, self->shard, self->weights,
+                                  self->gradient, &self->exchange, err);
+    if (status == COH_OK)
+        status = coh_lead_new(setup->config, setup->plan, setup->roles, local,
+                              read_ahead, self, &self->lead, err);
+    return status;
+}
+
+static void fini(worker *self)
+{
+    coh_lead_destroy(&self->lead);
+    coh_exchange_destroy(&self->exchange);
+    coh_loader_destroy(&self->loader);
+    coh_shard_destroy(&self->shard);
+    free(self->own_weights);
+    free(self->gradient);
+}
+
+coh_status coh_worker_run(const coh_worker_setup *setup, coh_err *err)
+{
+    const coh_report ready = { .kind = COH_REPORT_READY,
+                               .group = setup->roles->mine.group };
+    worker self = { .setup = *setup, .best_score = setup->start->best_score };
+
+    self.schedule =
+        coh_schedule_of(setup->config, coh_dataset_count(setup->train),
+                        setup->plan->step_samples);
+    coh_status status = make_weights(&self, err);
+    if (status == COH_OK)
+        status = make_parts(&self, err);
+    status = coh_agree(setup->roles->world, status, err);
+    if (status == COH_OK)
+        status = coh_exchange_pull(self.exchange, err);
+    if (status == COH_OK)
+        status = coh_lead_report(self.lead, &ready, err);
+    if (status == COH_OK)
+        status = loop(&self, err);
+    if (status != COH_E_PEER)
+        fini(&self); /* else MPI may still write into it */
+    return status;
+}
