@@ -1,0 +1,293 @@
+/* train.c - `cohort train`: check everything, claim the run folder, run. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/job.h"
+#include "common/files.h"
+#include "common/mpi_check.h"
+#include "common/run_folder.h"
+#include "server/server.h"
+#include "worker/worker.h"
+
+/* What a training run has besides its job. */
+typedef struct training {
+    coh_job job;
+    coh_run_folder folder; /* on all ranks */
+    coh_manifest start;    /* on all ranks */
+    coh_chief *chief;      /* on the chief's rank */
+} training;
+
+static int chief_rank(const training *self)
+{
+    const coh_plan *plan = &self->job.plan;
+    return plan->servers > 0 ? coh_plan_server_rank(plan, 0) : 0;
+}
+
+static bool is_chief(const training *self)
+{
+    return self->job.rank == chief_rank(self);
+}
+
+static coh_status read_file(const coh_args *args, coh_config **out,
+                            coh_err *err)
+{
+    return coh_config_load(args->target, args->sets, args->nsets, out, err);
+}
+
+/* What a checkpoint must agree with. */
+static coh_status check_manifest(const training *self, const char *checkpoint,
+                                 coh_err *err)
+{
+    const coh_manifest *m = &self->start;
+    const coh_job *job = &self->job;
+    const int64_t parts = job->plan.servers > 0 ? job->plan.servers : 1;
+
+    if (m->parameters != job->model->parameters ||
+        m->fingerprint != coh_model_fingerprint(job->model))
+        return coh_fail(err, COH_E_CONFIG,
+                        "checkpoint '%s' is of another network: resume with "
+                        "the model it was saved with, or begin a new run "
+                        "(run.name)",
+                        checkpoint);
+    if (m->parts != parts || m->block_count != job->plan.block_count)
+        return coh_fail(err, COH_E_CONFIG,
+                        "checkpoint '%s' was saved by %" PRId64
+                        " owners of parameters in blocks of %" PRId64
+                        ", not %" PRId64 " in blocks of %" PRId64
+                        ": resume with the servers and exchange.block of then",
+                        checkpoint, m->parts, m->block_count, parts,
+                        job->plan.block_count);
+    if (m->seed != job->config->run.seed)
+        return coh_fail(err, COH_E_CONFIG,
+                        "checkpoint '%s' was trained with run.seed %" PRId64
+                        ": resume with the same, or samples would be used "
+                        "twice",
+                        checkpoint, m->seed);
+    return COH_OK;
+}
+
+/* Claim the folder and read what to resume from; on rank 0 alone. */
+static coh_status claim(training *self, const coh_args *args, coh_err *err)
+{
+    coh_status status = coh_run_folder_claim(self->job.config, args->resume,
+                                             &self->folder, err);
+    if (status != COH_OK || self->folder.checkpoint[0] == '\0')
+        return status;
+    status = coh_checkpoint_read_manifest(self->folder.checkpoint, &self->start,
+                                          err);
+    return status == COH_OK ? check_manifest(self, self->folder.checkpoint, err)
+                            : status;
+}
+
+/* The manifest of a run that begins. */
+static coh_manifest fresh_manifest(const coh_job *job)
+{
+    return (coh_manifest){
+        .seed = job->config->run.seed,
+        .parameters = job->model->parameters,
+        .fingerprint = coh_model_fingerprint(job->model),
+        .parts = job->plan.servers > 0 ? job->plan.servers : 1,
+        .block_count = job->plan.block_count,
+        .best_score = -1,
+    };
+}
+
+static coh_status make_chief(training *self, coh_err *err)
+{
+    coh_job *job = &self->job;
+    const coh_journal_facts facts = {
+        .config = job->config,
+        .model = job->model,
+        .plan = &job->plan,
+        .folder = self->folder.path,
+        .log = job->log,
+        .epoch_samples = job->train_count,
+        .total_samples = coh_schedule_total(job->config, job->train_count,
+                                            job->plan.step_samples),
+    };
+
+    if (!is_chief(self))
+        return COH_OK;
+    return coh_chief_new(&facts, &self->start, job->has_validation,
+                         &job->signals, &self->chief, err);
+}
+
+/* What runs, in three lines. */
+static void announce(const training *self)
+{
+    const coh_job *job = &self->job;
+    const coh_plan *plan = &job->plan;
+    const bool resumed = self->folder.checkpoint[0] != '\0';
+
+    if (!is_chief(self))
+        return;
+    coh_log_write(job->log, COH_LOG_INFO,
+                  "cohort %s: %s, %d group%s x %d worker%s + %d server%s, "
+                  "%d thread%s a worker",
+                  COH_VERSION, job->config->run.name, plan->groups,
+                  plan->groups == 1 ? "" : "s", plan->group_size,
+                  plan->group_size == 1 ? "" : "s", plan->servers,
+                  plan->servers == 1 ? "" : "s", job->threads,
+                  job->threads == 1 ? "" : "s");
+    coh_log_write(job->log, COH_LOG_INFO,
+                  "network of %" PRId64 " parameters in %" PRId64
+                  " blocks, %.4g GFLOP an image and training step; %" PRId64
+                  " training samples, %" PRId64 " a step of a group",
+                  job->model->parameters, plan->nblocks,
+                  (double)job->model->flop_step / 1e9, job->train_count,
+                  plan->step_samples);
+    if (resumed)
+        coh_log_write(job->log, COH_LOG_INFO,
+                      "resuming from %s: step %" PRId64 ", %" PRId64 " samples",
+                      self->folder.checkpoint, self->start.progress.steps,
+                      self->start.progress.samples);
+}
+
+/* Everything up to the first step. */
+static coh_status prepare(training *self, const coh_args *args, coh_err *err)
+{
+    coh_job *job = &self->job;
+    char logs[PATH_MAX];
+
+    coh_status status = coh_job_load(job, args, read_file, err);
+    if (status == COH_OK)
+        status = coh_job_open_data(job, true, err);
+    if (status == COH_OK)
+        status = coh_job_make_compute(job, true, err);
+    if (status != COH_OK)
+        return status;
+
+    self->start = fresh_manifest(job);
+    if (args->resume == NULL) /* before a new folder is claimed */
+        status = coh_job_normalize(job, NULL, err);
+    if (status == COH_OK && job->rank == 0)
+        status = claim(self, args, err);
+    status =
+        coh_job_share(job, status, &self->folder, sizeof self->folder, err);
+    if (status == COH_OK)
+        status =
+            coh_job_share(job, COH_OK, &self->start, sizeof self->start, err);
+    if (status == COH_OK && args->resume != NULL) {
+        const bool has_checkpoint = self->folder.checkpoint[0] != '\0';
+        status = coh_job_normalize(
+            job, has_checkpoint ? &self->start.normal : NULL, err);
+    }
+    if (status != COH_OK)
+        return status;
+    self->start.normal = job->normal;
+    if (coh_path(logs, NULL, "%s/log", self->folder.path) == COH_OK)
+        coh_log_open(job->log, logs);
+    return coh_agree(MPI_COMM_WORLD, make_chief(self, err), err);
+}
+
+static coh_status run_worker(training *self, coh_err *err)
+{
+    coh_job *job = &self->job;
+    const coh_worker_setup setup = {
+        .config = job->config,
+        .model = job->model,
+        .plan = &job->plan,
+        .roles = &job->roles,
+        .log = job->log,
+        .signals = &job->signals,
+        .compute = &job->compute,
+        .infer_batch = job->infer_batch,
+        .train = job->train,
+        .validation = job->validation,
+        .test = job->test,
+        .start = &self->start,
+        .checkpoint = self->folder.checkpoint,
+        .folder = self->folder.path,
+        .chief = self->chief,
+    };
+    return coh_worker_run(&setup, err);
+}
+
+static coh_status run_server(training *self, coh_server_outcome *outcome,
+                             coh_err *err)
+{
+    coh_job *job = &self->job;
+    const coh_server_setup setup = {
+        .config = job->config,
+        .model = job->model,
+        .plan = &job->plan,
+        .roles = &job->roles,
+        .log = job->log,
+        .epoch_samples = job->train_count,
+        .checkpoint = self->folder.checkpoint,
+        .chief = self->chief,
+    };
+    return coh_server_run(&setup, outcome, err);
+}
+
+/* A lost peer, as seen from here: said at once, and written to the summary if
+ * the chief lives here. No rank can be waited for any more. */
+static coh_status end_lost(training *self, const coh_server_outcome *outcome,
+                           coh_err *err)
+{
+    if (self->chief == NULL) {
+        coh_log_write(self->job.log, COH_LOG_ERROR, "%s", err->text);
+        return COH_E_PEER;
+    }
+    coh_chief_fail(self->chief, COH_E_PEER, err->text);
+    (void)coh_chief_finish(self->chief, outcome->staleness, outcome->loads,
+                           err);
+    return COH_E_PEER;
+}
+
+/* The outcome is the chief's; every rank ends with it. */
+static coh_status finish(training *self, coh_status mine,
+                         const coh_server_outcome *outcome, coh_err *err)
+{
+    struct {
+        coh_status status;
+        coh_err err;
+    } said = { mine, *err };
+
+    if (mine == COH_E_PEER)
+        return end_lost(self, outcome, err);
+    if (self->chief != NULL && mine != COH_OK)
+        coh_chief_fail(self->chief, mine, err->text);
+    if (self->chief != NULL)
+        said.status = coh_chief_finish(self->chief, outcome->staleness,
+                                       outcome->loads, &said.err);
+    COH_MPI(MPI_Bcast(&said, (int)sizeof said, MPI_BYTE, chief_rank(self),
+                      MPI_COMM_WORLD));
+    *err = said.err;
+    return said.status;
+}
+
+/* Before the roles begin, all ranks have agreed that everything is ready; a
+ * failure in their own preparation is agreed on too. */
+static coh_status run(training *self, coh_err *err)
+{
+    coh_server_outcome outcome = { 0 };
+
+    announce(self);
+    const coh_status mine = self->job.roles.mine.is_server
+                                ? run_server(self, &outcome, err)
+                                : run_worker(self, err);
+    const coh_status status = finish(self, mine, &outcome, err);
+    free(outcome.staleness);
+    free(outcome.loads);
+    return status;
+}
+
+int coh_command_train(int argc, char **argv)
+{
+    training self = { 0 };
+    coh_err err = COH_ERR_INIT;
+    coh_args args;
+
+    coh_job_begin(&self.job);
+    coh_status status = coh_args_parse(
+        argc, argv, COH_ARG_TARGET | COH_ARG_SET | COH_ARG_RESUME, &args, &err);
+    if (status == COH_OK)
+        status = prepare(&self, &args, &err);
+    if (status == COH_OK)
+        status = run(&self, &err);
+    coh_chief_destroy(&self.chief);
+    return coh_job_end(&self.job, "train", status, &err);
+}
