@@ -29,6 +29,9 @@ typedef struct coh_run_folder {
 coh_status coh_run_folder_claim(const coh_config *config, const char *resume,
                                 coh_run_folder *out, coh_err *err);
 
+/* True if the summary in `folder` says that the run was done. */
+bool coh_run_folder_is_done(const char *folder);
+
 /* The checkpoint that `given` is, or the newest of the run folder that it is.
  * COH_PENDING if there is none. */
 coh_status coh_run_folder_find(const char *given, char out[PATH_MAX],
