@@ -106,7 +106,11 @@ static coh_status share_config(coh_job *self, const coh_args *args,
     if (self->rank == 0)
         status = read(args, &self->config, err);
     status = share_text(self, status, &text, &length, err);
-    if (status == COH_OK && self->rank != 0)
+    if (status != COH_OK) {
+        free(text);
+        return status;
+    }
+    if (self->rank != 0)
         status = coh_config_parse("the config of rank 0", text, (size_t)length,
                                   NULL, 0, &self->config, err);
     free(text);

@@ -16,6 +16,7 @@ typedef struct training {
     coh_job job;
     coh_run_folder folder; /* on all ranks */
     coh_manifest start;    /* on all ranks */
+    bool is_done;          /* a summary says so; on all ranks */
     coh_chief *chief;      /* on the chief's rank */
 } training;
 
@@ -169,6 +170,12 @@ static coh_status prepare(training *self, const coh_args *args, coh_err *err)
     if (status == COH_OK)
         status =
             coh_job_share(job, COH_OK, &self->start, sizeof self->start, err);
+    if (job->rank == 0 && status == COH_OK)
+        self->is_done = self->folder.checkpoint[0] != '\0' &&
+                        coh_run_folder_is_done(self->folder.path);
+    if (status == COH_OK)
+        status = coh_job_share(job, COH_OK, &self->is_done,
+                               sizeof self->is_done, err);
     if (status == COH_OK && args->resume != NULL) {
         const bool has_checkpoint = self->folder.checkpoint[0] != '\0';
         status = coh_job_normalize(
@@ -259,12 +266,35 @@ static coh_status finish(training *self, coh_status mine,
     return said.status;
 }
 
+/* The checkpoint resumed from already holds all that the config asks for, and
+ * its test was done. The same on all ranks. */
+static bool has_nothing_to_do(const training *self)
+{
+    const coh_job *job = &self->job;
+    const coh_progress *at = &self->start.progress;
+    const int64_t steps = job->config->train.steps;
+    const bool is_trained =
+        at->samples >= coh_schedule_total(job->config, job->train_count,
+                                          job->plan.step_samples) ||
+        (steps > 0 && at->steps >= steps);
+
+    return is_trained && self->is_done;
+}
+
 /* Before the roles begin, all ranks have agreed that everything is ready; a
  * failure in their own preparation is agreed on too. */
 static coh_status run(training *self, coh_err *err)
 {
     coh_server_outcome outcome = { 0 };
 
+    if (has_nothing_to_do(self)) {
+        if (self->job.rank == 0)
+            coh_log_write(self->job.log, COH_LOG_INFO,
+                          "nothing to do: %s has trained on all %" PRId64
+                          " samples; raise train.epochs to go on",
+                          self->folder.path, self->start.progress.samples);
+        return COH_OK;
+    }
     announce(self);
     const coh_status mine = self->job.roles.mine.is_server
                                 ? run_server(self, &outcome, err)

@@ -177,6 +177,24 @@ static coh_status write_manifest(coh_h5file *file, const coh_manifest *manifest,
     return status;
 }
 
+/* Rename `folder` to `name`. One that stands there is moved aside and removed
+ * afterwards: half removed it would pass for a whole one. */
+static coh_status take_place(const char *folder, const char *name, coh_err *err)
+{
+    char old[PATH_MAX];
+
+    if (!coh_path_exists(name))
+        return coh_path_rename(folder, name, err);
+    coh_status status = coh_path(old, err, "%s.old.tmp", name);
+    if (status == COH_OK)
+        status = coh_path_remove(old, err);
+    if (status == COH_OK)
+        status = coh_path_rename(name, old, err);
+    if (status == COH_OK)
+        status = coh_path_rename(folder, name, err);
+    return status == COH_OK ? coh_path_remove(old, err) : status;
+}
+
 coh_status coh_checkpoint_commit(const char *folder, const char *name,
                                  const coh_manifest *manifest,
                                  const coh_config *config, coh_err *err)
@@ -192,9 +210,7 @@ coh_status coh_checkpoint_commit(const char *folder, const char *name,
     status = close_after(&file, status, err);
     if (status == COH_OK)
         status = coh_path_sync(folder, err);
-    if (status == COH_OK && coh_path_exists(name))
-        status = coh_path_remove(name, err);
-    return status == COH_OK ? coh_path_rename(folder, name, err) : status;
+    return status == COH_OK ? take_place(folder, name, err) : status;
 }
 
 /* The N of step_N; -1 for any other name. */
@@ -363,6 +379,24 @@ static coh_status take_versions(const coh_plan *plan, int server,
                     "with the servers and exchange.block it was saved with");
 }
 
+/* The optimizer state must be of the same kind as the shard's. */
+static coh_status check_slots(coh_h5file *file, int nslots, coh_err *err)
+{
+    char name[16];
+    int64_t size;
+
+    for (int i = 0; i < COH_SLOTS_MAX; i++) {
+        snprintf(name, sizeof name, "slot_%d", i);
+        const bool is_there = coh_h5_size(file, name, &size, NULL) == COH_OK;
+        if (is_there != (i < nslots))
+            return coh_fail(err, COH_E_CONFIG,
+                            "its optimizer state is of another optimizer.rule, "
+                            "or it holds weights only: resume with the rule it "
+                            "was saved with");
+    }
+    return COH_OK;
+}
+
 coh_status coh_checkpoint_read_part(const char *folder, const coh_plan *plan,
                                     int part, coh_shard *shard, coh_err *err)
 {
@@ -378,6 +412,8 @@ coh_status coh_checkpoint_read_part(const char *folder, const coh_plan *plan,
     if (status == COH_OK)
         status = take_versions(plan, server_of(plan, part), shard, rows,
                                nblocks, err);
+    if (status == COH_OK)
+        status = check_slots(file, coh_shard_nslots(shard), err);
     if (status == COH_OK)
         status = coh_h5_read(file, "values", COH_H5_F32, count,
                              coh_shard_values(shard), err);
@@ -409,11 +445,15 @@ static coh_status scatter(const int64_t *rows, int64_t nblocks,
         memcpy(values + first, part + at, (size_t)n * sizeof *values);
         at += n;
     }
+    if (at != part_count)
+        return coh_fail(err, COH_E_DATA, "its table of blocks is damaged");
     return COH_OK;
 }
 
+/* *filled grows by what the part holds. */
 static coh_status read_part_weights(const char *folder, int part, float *values,
-                                    int64_t count, coh_err *err)
+                                    int64_t count, int64_t *filled,
+                                    coh_err *err)
 {
     coh_h5file *file = NULL;
     int64_t *rows = NULL;
@@ -433,6 +473,7 @@ static coh_status read_part_weights(const char *folder, int part, float *values,
     }
     if (status == COH_OK)
         status = scatter(rows, nblocks, vector, part_count, values, count, err);
+    *filled += part_count;
     (void)coh_h5_close(&file, NULL);
     free(vector);
     free(rows);
@@ -443,11 +484,17 @@ coh_status coh_checkpoint_read_weights(const char *folder,
                                        const coh_manifest *manifest,
                                        float *values, coh_err *err)
 {
+    const int64_t count = manifest->parameters;
     coh_status status = COH_OK;
+    int64_t filled = 0;
 
     for (int part = 0; part < manifest->parts && status == COH_OK; part++)
-        status =
-            read_part_weights(folder, part, values, manifest->parameters, err);
+        status = read_part_weights(folder, part, values, count, &filled, err);
+    if (status == COH_OK && filled != count)
+        status = coh_fail(err, COH_E_DATA,
+                          "its parts hold %" PRId64 " of %" PRId64
+                          " parameters",
+                          filled, count);
     if (status != COH_OK)
         coh_err_context(err, "checkpoint '%s'", folder);
     return status;

@@ -26,7 +26,9 @@ struct coh_chief {
 
 static int64_t in_samples(double epochs, int64_t epoch_samples)
 {
-    return epochs > 0 ? llround(ceil(epochs * (double)epoch_samples)) : 0;
+    const double samples = fmax(round(epochs * (double)epoch_samples), 1);
+
+    return epochs > 0 ? llround(fmin(samples, 0x1p61)) : 0;
 }
 
 static coh_registrar_rules rules_of(const coh_journal_facts *facts,

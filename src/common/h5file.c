@@ -107,6 +107,17 @@ coh_status coh_h5_open(const char *path, coh_h5file **out, coh_err *err)
     return new_file(path, false, out, err);
 }
 
+/* Datasets without the time they were made: the same content is the same
+ * bytes. Negative on failure. */
+static hid_t without_times(void)
+{
+    const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+
+    if (list >= 0)
+        (void)H5Pset_obj_track_times(list, false);
+    return list;
+}
+
 coh_status coh_h5_write(coh_h5file *self, const char *name, coh_h5_type type,
                         int64_t rows, int64_t columns, const void *data,
                         coh_err *err)
@@ -117,9 +128,10 @@ coh_status coh_h5_write(coh_h5file *self, const char *name, coh_h5_type type,
 
     enter();
     const hid_t space = H5Screate_simple(columns == 1 ? 1 : 2, shape, NULL);
-    if (space >= 0)
+    const hid_t list = without_times();
+    if (space >= 0 && list >= 0)
         set = H5Dcreate2(self->id, name, file_type(type), space, H5P_DEFAULT,
-                         H5P_DEFAULT, H5P_DEFAULT);
+                         list, H5P_DEFAULT);
     if (set >= 0)
         ok = H5Dwrite(set, memory_type(type), H5S_ALL, H5S_ALL, H5P_DEFAULT,
                       data) >= 0;
@@ -127,6 +139,8 @@ coh_status coh_h5_write(coh_h5file *self, const char *name, coh_h5_type type,
         ok = false;
     if (space >= 0 && H5Sclose(space) < 0)
         ok = false;
+    if (list >= 0)
+        (void)H5Pclose(list);
     coh_hdf5_unlock();
     return ok ? COH_OK : fail(self, COH_E_IO, "write", name, err);
 }

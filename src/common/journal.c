@@ -277,10 +277,7 @@ static void write_servers(const coh_journal *self, coh_json *json,
         int used = COH_STALENESS_BINS;
         while (used > 1 && row[used - 1] == 0)
             used--;
-        coh_json_open(json, NULL, '[');
-        for (int i = 0; i < used; i++)
-            coh_json_int(json, NULL, row[i]);
-        coh_json_close(json, '[');
+        coh_json_ints(json, NULL, row, used);
     }
     coh_json_close(json, '[');
     coh_json_open(json, "server_load", '[');
@@ -339,6 +336,24 @@ static void write_summary(const coh_journal *self, coh_status status,
     coh_json_close(&json, '{');
 }
 
+/* The last lines of the log: what was done, and where it is. */
+static void say_end(const coh_journal *self, coh_status status)
+{
+    coh_log_write(self->facts.log, COH_LOG_INFO,
+                  "%s: %" PRId64 " samples in %.1f s; everything is in %s: "
+                  "summary.json, metrics.jsonl, config.yaml, log/, "
+                  "checkpoints/",
+                  status == COH_OK ? "done" : coh_status_name(status),
+                  self->samples - self->facts.start.samples,
+                  self->trained_s - self->start_s, self->facts.folder);
+    if (status != COH_OK)
+        coh_log_write(self->facts.log, COH_LOG_INFO,
+                      "the last checkpoint is %s; go on by --resume auto",
+                      self->checkpoint[0] != '\0' ? self->checkpoint
+                                                  : "the one it began with, "
+                                                    "if any");
+}
+
 coh_status coh_journal_summary(coh_journal *self, coh_status status,
                                const char *reason, const int64_t *staleness,
                                const coh_server_load *loads, coh_err *err)
@@ -365,12 +380,6 @@ coh_status coh_journal_summary(coh_journal *self, coh_status status,
     if (ok == COH_OK)
         ok = coh_path_rename(temporary, path, err);
     if (ok == COH_OK)
-        coh_log_write(self->facts.log, COH_LOG_INFO,
-                      "%s: %" PRId64 " samples in %.1f s; everything is in %s: "
-                      "summary.json, metrics.jsonl, config.yaml, log/, "
-                      "checkpoints/",
-                      status == COH_OK ? "done" : coh_status_name(status),
-                      self->samples - self->facts.start.samples,
-                      self->trained_s - self->start_s, folder);
+        say_end(self, status);
     return ok;
 }

@@ -74,6 +74,16 @@ void coh_json_int(coh_json *self, const char *key, int64_t value)
     fprintf(self->out, "%" PRId64, value);
 }
 
+void coh_json_ints(coh_json *self, const char *key, const int64_t *values,
+                   int64_t count)
+{
+    begin_value(self, key);
+    fputc('[', self->out);
+    for (int64_t i = 0; i < count; i++)
+        fprintf(self->out, "%s%" PRId64, i > 0 ? ", " : "", values[i]);
+    fputc(']', self->out);
+}
+
 void coh_json_real(coh_json *self, const char *key, double value)
 {
     begin_value(self, key);

@@ -103,3 +103,18 @@ coh_status coh_run_folder_claim(const coh_config *config, const char *resume,
         status = coh_folder_make(path, err);
     return status == COH_OK ? write_config(config, out->path, err) : status;
 }
+
+bool coh_run_folder_is_done(const char *folder)
+{
+    char path[PATH_MAX], line[256];
+    bool is_done = false;
+
+    if (coh_path(path, NULL, "%s/summary.json", folder) != COH_OK)
+        return false;
+    FILE *in = fopen(path, "r");
+    while (in != NULL && fgets(line, sizeof line, in) != NULL)
+        is_done = is_done || strstr(line, "\"status\": \"done\"") != NULL;
+    if (in != NULL)
+        (void)fclose(in);
+    return is_done;
+}

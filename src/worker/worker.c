@@ -169,6 +169,11 @@ static coh_status load_best(worker *self, coh_err *err)
     if (!coh_path_exists(folder))
         return COH_OK; /* nothing was evaluated: the last are the best */
     coh_status status = coh_checkpoint_read_manifest(folder, &manifest, err);
+    if (status == COH_OK &&
+        manifest.fingerprint != self->setup.start->fingerprint)
+        return coh_fail(err, COH_E_CONFIG,
+                        "'%s' holds the weights of another network: remove it",
+                        folder);
     if (status == COH_OK)
         status =
             coh_checkpoint_read_weights(folder, &manifest, self->weights, err);
@@ -201,6 +206,8 @@ static coh_status evaluate(worker *self, const coh_grant *grant,
         return mine;
     if (mine == COH_OK && !is_test && selects)
         keep_best(self, grant, &e);
+    if (!is_test && coh_exchange_pull(self->exchange, err) == COH_E_PEER)
+        return COH_E_PEER; /* what was measured is old by now */
     report->samples = e.samples;
     report->loss = e.loss;
     report->weight = e.weight;

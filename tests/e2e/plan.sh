@@ -1,0 +1,35 @@
+# `cohort plan`: the networks of the papers, to the last parameter, and every
+# config of the tree; without MPI, without data.
+. "$(dirname "$0")/lib.bash"
+configs=$here/../../config
+
+value() { # KEY
+    sed -n 's/^ *"'"$1"'": "\{0,1\}\([^",]*\)"\{0,1\},\{0,1\}$/\1/p' "$work/plan"
+}
+
+"$cohort" plan "$configs/hep.yaml" --json >"$work/plan"
+is "hep: exit code" "$?" 0
+is "hep: parameters" "$(value parameters | head -1)" 594178
+is "hep: bytes" "$(value parameter_bytes)" 2376712
+# 3 x forward of 5,260,050,944, less the 346,816,512 of the first layer.
+is "hep: flop" "$(value flop_per_image_step)" 15433336320
+is "hep: flop with the first input gradient" "$(value flop_per_image_step_full)" \
+    15780152832
+"$cohort" plan "$configs/hep.yaml" >"$work/plan"
+holds "hep" "$work/plan" "15.433 GFLOP.*15.780"
+holds "hep" "$work/plan" "594178 \(2.267 MiB\)"
+
+for config in "$configs"/*.yaml; do
+    "$cohort" plan "$config" >"$work/plan" 2>&1
+    is "$(basename "$config"): exit code" "$?" 0
+done
+
+"$cohort" plan "$configs/hep.yaml" --ranks 9 --json >"$work/plan"
+is "9 ranks: group size" "$(value group_size)" 4
+"$cohort" plan "$configs/hep.yaml" --ranks 8 >"$work/plan" 2>&1
+is "8 ranks: exit code" "$?" 4
+holds "8 ranks" "$work/plan" "servers 1 \+ groups 2 x group_size 3 = 7 ranks"
+
+"$cohort" help config --yaml | diff - "$configs/reference.yaml" >"$work/diff" ||
+    is "config/reference.yaml" "old: make reference" "new"
+finish
