@@ -1,0 +1,275 @@
+/* graph.c - see graph.h. */
+#include "worker/nn/graph.h"
+
+#include <stdlib.h>
+
+enum { ALIGN_BYTES = 64 }; /* one cache line, one AVX-512 register */
+
+struct coh_kept {
+    coh_kept *next;
+    void *thing;
+    coh_op *op; /* if thing is NULL */
+};
+
+static coh_status no_memory(coh_err *err)
+{
+    return coh_fail(err, COH_E_NOMEM, "no memory for the network's graph");
+}
+
+coh_status coh_graph_new(coh_dnn *dnn, int64_t batch, bool training,
+                         uint64_t seed, coh_graph **out, coh_err *err)
+{
+    coh_graph *self = calloc(1, sizeof *self);
+    if (self == NULL)
+        return no_memory(err);
+
+    *self = (coh_graph){ .dnn = dnn,
+                         .batch = batch,
+                         .training = training,
+                         .seed = seed,
+                         .nslots = COH_SLOT_OWN + 1 };
+    *out = self;
+    return COH_OK;
+}
+
+void coh_graph_destroy(coh_graph **self)
+{
+    coh_graph *graph = *self;
+    if (graph == NULL)
+        return;
+
+    for (coh_kept *kept = graph->kept, *next; kept != NULL; kept = next) {
+        next = kept->next;
+        coh_op_destroy(&kept->op);
+        free(kept->thing);
+        free(kept);
+    }
+    for (coh_value *value = graph->values, *next; value != NULL; value = next) {
+        next = value->next;
+        coh_tensor_destroy(&value->tensor);
+        free(value);
+    }
+    free(graph->forward.actions);
+    free(graph->backward.actions);
+    free(graph);
+    *self = NULL;
+}
+
+/* --- building ----------------------------------------------------------- */
+
+/* A value without tensor, in the graph's list; NULL: no memory. */
+static coh_value *add_value(coh_graph *self, int slot, int64_t first)
+{
+    coh_value *value = calloc(1, sizeof *value);
+    if (value == NULL)
+        return NULL;
+
+    value->slot = slot == COH_SLOT_OWN ? self->nslots++ : slot;
+    value->first = first;
+    value->next = self->values;
+    self->values = value;
+    return value;
+}
+
+coh_status coh_graph_value(coh_graph *self, const coh_layout *layout, int slot,
+                           coh_value **out, coh_err *err)
+{
+    coh_value *value = add_value(self, slot, 0);
+    if (value == NULL)
+        return no_memory(err);
+
+    *out = value;
+    return coh_tensor_new(self->dnn, layout, &value->tensor, err);
+}
+
+coh_status coh_graph_plain(coh_graph *self, coh_dims dims, int slot,
+                           int64_t first, coh_value **out, coh_err *err)
+{
+    coh_value *value = add_value(self, slot, first);
+    if (value == NULL)
+        return no_memory(err);
+
+    *out = value;
+    return coh_tensor_new_plain(self->dnn, dims, &value->tensor, err);
+}
+
+int coh_graph_other_slot(const coh_value *from)
+{
+    return from->slot == COH_SLOT_EVEN ? COH_SLOT_ODD : COH_SLOT_EVEN;
+}
+
+int coh_graph_forward_slot(const coh_graph *self, const coh_value *from)
+{
+    return self->training ? COH_SLOT_OWN : coh_graph_other_slot(from);
+}
+
+static coh_status keep(coh_graph *self, void *thing, coh_op *op, coh_err *err)
+{
+    coh_kept *kept = calloc(1, sizeof *kept);
+    if (kept == NULL) {
+        coh_op_destroy(&op);
+        free(thing);
+        return no_memory(err);
+    }
+    *kept = (coh_kept){ self->kept, thing, op };
+    self->kept = kept;
+    return COH_OK;
+}
+
+coh_status coh_graph_keep(coh_graph *self, void *thing, coh_err *err)
+{
+    return keep(self, thing, NULL, err);
+}
+
+coh_status coh_graph_op(coh_graph *self, const coh_op_spec *spec, coh_op **out,
+                        coh_err *err)
+{
+    COH_TRY(coh_op_new(self->dnn, spec, out, err));
+    return keep(self, NULL, *out, err);
+}
+
+coh_status coh_graph_append(coh_tape *tape,
+                            void (*run)(void *self, const coh_run *run),
+                            void *thing, coh_err *err)
+{
+    if (tape->count == tape->room) {
+        const int room = 2 * tape->room + 16;
+        coh_action *actions =
+            realloc(tape->actions, (size_t)room * sizeof *actions);
+        if (actions == NULL)
+            return no_memory(err);
+        tape->actions = actions;
+        tape->room = room;
+    }
+    tape->actions[tape->count++] = (coh_action){ run, thing };
+    return COH_OK;
+}
+
+static void run_op(void *self, const coh_run *run)
+{
+    (void)run;
+    coh_op_run(self);
+}
+
+coh_status coh_graph_append_op(coh_graph *self, coh_tape *tape, coh_op *op,
+                               coh_err *err)
+{
+    const coh_layout *layout = coh_op_layout(op, COH_ARG_SCRATCHPAD);
+    coh_value *scratchpad = NULL;
+
+    if (layout != NULL) {
+        COH_TRY(coh_graph_value(self, layout, COH_SLOT_SCRATCHPAD, &scratchpad,
+                                err));
+        coh_op_bind(op, COH_ARG_SCRATCHPAD, scratchpad->tensor);
+    }
+    return coh_graph_append(tape, run_op, op, err);
+}
+
+coh_status coh_graph_copy(coh_graph *self, coh_tape *tape, const char *name,
+                          const coh_value *from, const coh_value *to,
+                          coh_err *err)
+{
+    coh_op *op = NULL;
+
+    COH_TRY(coh_op_new_reorder(self->dnn, name, from->tensor, to->tensor, &op,
+                               err));
+    COH_TRY(keep(self, NULL, op, err));
+    return coh_graph_append_op(self, tape, op, err);
+}
+
+coh_status coh_graph_convert(coh_graph *self, coh_tape *tape, const char *name,
+                             const coh_layout *layout, int slot,
+                             coh_value **value, coh_err *err)
+{
+    coh_value *from = *value;
+
+    if (coh_layout_equal(coh_tensor_layout(from->tensor), layout))
+        return COH_OK;
+    COH_ASSERT(slot != from->slot);
+    COH_TRY(coh_graph_value(self, layout, slot, value, err));
+    return coh_graph_copy(self, tape, name, from, *value, err);
+}
+
+coh_status coh_graph_flatten(coh_graph *self, coh_tape *tape, const char *name,
+                             coh_dims dims, int slot, coh_value **value,
+                             coh_err *err)
+{
+    coh_value *from = *value, *plain = NULL;
+
+    COH_TRY(coh_graph_plain(self, coh_tensor_dims(from->tensor), slot, 0,
+                            &plain, err));
+    if (coh_layout_equal(coh_tensor_layout(from->tensor),
+                         coh_tensor_layout(plain->tensor)))
+        plain->slot = from->slot; /* in place: only the dims change */
+    else
+        COH_TRY(coh_graph_copy(self, tape, name, from, plain, err));
+    return coh_graph_plain(self, dims, plain->slot, 0, value, err);
+}
+
+coh_status coh_graph_reshape(coh_graph *self, coh_tape *tape, const char *name,
+                             coh_dims dims, int slot, coh_value **value,
+                             coh_err *err)
+{
+    if (coh_dims_equal(coh_tensor_dims((*value)->tensor), dims))
+        return COH_OK;
+    return coh_graph_flatten(self, tape, name, dims, slot, value, err);
+}
+
+/* --- running ------------------------------------------------------------ */
+
+/* Bytes of `slot`: its largest value, rounded up to whole lines. */
+static size_t slot_bytes(const coh_graph *self, int slot)
+{
+    size_t most = 0;
+
+    for (const coh_value *value = self->values; value; value = value->next) {
+        const size_t bytes = coh_layout_bytes(coh_tensor_layout(value->tensor));
+        if (value->slot == slot && bytes > most)
+            most = bytes;
+    }
+    return (most + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
+size_t coh_graph_bytes(const coh_graph *self)
+{
+    size_t bytes = 0;
+
+    for (int slot = COH_SLOT_EVEN; slot < self->nslots; slot++)
+        bytes += slot_bytes(self, slot);
+    return bytes;
+}
+
+static void point_slot(coh_graph *self, int slot, char *data)
+{
+    for (coh_value *value = self->values; value; value = value->next) {
+        if (value->slot == slot)
+            coh_tensor_point(value->tensor,
+                             data + (size_t)value->first * sizeof(float));
+    }
+}
+
+void coh_graph_place(coh_graph *self, void *arena)
+{
+    char *data = arena;
+
+    for (int slot = COH_SLOT_EVEN; slot < self->nslots; slot++) {
+        point_slot(self, slot, data);
+        data += slot_bytes(self, slot);
+    }
+}
+
+/* Images and parameters are only read: oneDNN has no const. */
+void coh_graph_point(coh_graph *self, const float *images,
+                     const float *parameters, float *gradient)
+{
+    point_slot(self, COH_SLOT_IMAGES, (char *)images);
+    point_slot(self, COH_SLOT_PARAMETERS, (char *)parameters);
+    if (gradient != NULL)
+        point_slot(self, COH_SLOT_GRADIENT, (char *)gradient);
+}
+
+void coh_graph_run(const coh_tape *tape, const coh_run *run)
+{
+    for (int i = 0; i < tape->count; i++)
+        tape->actions[i].run(tape->actions[i].self, run);
+}

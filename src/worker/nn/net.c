@@ -1,0 +1,252 @@
+/* net.c - see net.h. */
+#include "worker/nn/net.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+
+#include "worker/nn/graph.h"
+
+enum { ALIGN_BYTES = 64 };
+
+typedef struct net {
+    int threads;
+    coh_dnn *dnn;
+    coh_graph *train, *infer; /* NULL if never called */
+    void *arena;              /* of both, owned */
+} net;
+
+/* The gradient passes as it is, and so do the values: dense knows [C, H, W],
+ * and the others are reshaped to what they need. */
+static coh_status pass_forward(coh_graph *graph, coh_node *node, coh_err *err)
+{
+    (void)graph;
+    (void)err;
+    node->dst = node->src;
+    return COH_OK;
+}
+
+static coh_status pass_backward(coh_graph *graph, coh_node *node, coh_err *err)
+{
+    (void)graph;
+    (void)node;
+    (void)err;
+    return COH_OK;
+}
+
+static const struct {
+    coh_build *forward, *backward;
+} kinds[] = {
+    [COH_LAYER_CONV2D] = { coh_linear_forward, coh_linear_backward },
+    [COH_LAYER_MAXPOOL] = { coh_pool_forward, coh_pool_backward },
+    [COH_LAYER_AVGPOOL] = { coh_pool_forward, coh_pool_backward },
+    [COH_LAYER_GLOBAL_AVGPOOL] = { coh_pool_forward, coh_pool_backward },
+    [COH_LAYER_RELU] = { coh_eltwise_forward, coh_eltwise_backward },
+    [COH_LAYER_LEAKY_RELU] = { coh_eltwise_forward, coh_eltwise_backward },
+    [COH_LAYER_SIGMOID] = { coh_eltwise_forward, coh_eltwise_backward },
+    [COH_LAYER_TANH] = { coh_eltwise_forward, coh_eltwise_backward },
+    [COH_LAYER_DENSE] = { coh_linear_forward, coh_linear_backward },
+    [COH_LAYER_FLATTEN] = { pass_forward, pass_backward },
+    [COH_LAYER_DROPOUT] = { coh_dropout_forward, coh_dropout_backward },
+    [COH_LAYER_SOFTMAX_CROSS_ENTROPY] = { coh_loss_forward, coh_loss_backward },
+};
+
+/* --- building ----------------------------------------------------------- */
+
+static bool is_relu(const coh_layer *layer)
+{
+    return layer->spec.kind == COH_LAYER_RELU ||
+           layer->spec.kind == COH_LAYER_LEAKY_RELU;
+}
+
+/* nodes[nlayers], zeroed: which layer is what to its neighbours. Returns the
+ * first layer with weights, nlayers - 1 if none has. */
+static int plan_nodes(const coh_model *model, coh_node *nodes)
+{
+    int first = model->nlayers - 1;
+
+    for (int i = model->nlayers - 1; i >= 0; i--) {
+        const coh_layer *layer = &model->layers[i];
+        nodes[i].layer = layer;
+        nodes[i].index = i;
+        if (layer->weight_count == 0)
+            continue;
+        first = i;
+        if (!is_relu(layer + 1)) /* there is one: the last is the loss */
+            continue;
+        nodes[i].then_relu = nodes[i + 1].done_before = true;
+        if (layer[1].spec.kind == COH_LAYER_LEAKY_RELU)
+            nodes[i].slope = (float)layer[1].spec.slope;
+    }
+    for (int i = first + 1; i < model->nlayers; i++)
+        nodes[i].needs_diff_src = true;
+    return first;
+}
+
+static coh_status build_forward(coh_graph *graph, const coh_model *model,
+                                coh_node *nodes, coh_err *err)
+{
+    coh_value *value = NULL;
+
+    COH_TRY(coh_graph_plain(graph, coh_dims_of(graph->batch, model->input),
+                            COH_SLOT_IMAGES, 0, &value, err));
+    for (int i = 0; i < model->nlayers; i++) {
+        nodes[i].src = value;
+        COH_TRY(
+            kinds[nodes[i].layer->spec.kind].forward(graph, &nodes[i], err));
+        value = nodes[i].dst;
+    }
+    return COH_OK;
+}
+
+/* From the loss back to the first layer with weights, no further. */
+static coh_status build_backward(coh_graph *graph, coh_node *nodes, int first,
+                                 int last, coh_err *err)
+{
+    coh_value *diff = NULL;
+
+    for (int i = last; i >= first; i--) {
+        const coh_layer_spec *spec = &nodes[i].layer->spec;
+        if (diff != NULL)
+            COH_TRY(coh_graph_reshape(graph, &graph->backward, spec->name,
+                                      coh_tensor_dims(nodes[i].dst->tensor),
+                                      coh_graph_other_slot(diff), &diff, err));
+        nodes[i].diff = diff;
+        COH_TRY(kinds[spec->kind].backward(graph, &nodes[i], err));
+        diff = nodes[i].diff;
+    }
+    return COH_OK;
+}
+
+static coh_status build(coh_graph *graph, const coh_model *model, coh_err *err)
+{
+    coh_node *nodes = calloc((size_t)model->nlayers, sizeof *nodes);
+    if (nodes == NULL)
+        return coh_fail(err, COH_E_NOMEM, "no memory for %d layers",
+                        model->nlayers);
+
+    const int first = plan_nodes(model, nodes);
+    coh_status status = build_forward(graph, model, nodes, err);
+    if (status == COH_OK && graph->training)
+        status = build_backward(graph, nodes, first, model->nlayers - 1, err);
+    free(nodes);
+    return status;
+}
+
+/* *out stays NULL if batch is 0. */
+static coh_status new_graph(coh_dnn *dnn, const coh_model *model, int64_t batch,
+                            bool training, uint64_t seed, coh_graph **out,
+                            coh_err *err)
+{
+    COH_ASSERT(batch >= 0);
+    if (batch == 0)
+        return COH_OK;
+    COH_TRY(coh_graph_new(dnn, batch, training, seed, out, err));
+    return build(*out, model, err);
+}
+
+/* One arena for both: they never run at the same time. */
+static coh_status place(net *self, coh_err *err)
+{
+    const size_t train = self->train ? coh_graph_bytes(self->train) : 0;
+    const size_t infer = self->infer ? coh_graph_bytes(self->infer) : 0;
+    const size_t bytes = (train > infer ? train : infer) + ALIGN_BYTES;
+
+    self->arena = aligned_alloc(ALIGN_BYTES, bytes);
+    if (self->arena == NULL)
+        return coh_fail(err, COH_E_NOMEM,
+                        "no memory for the network's values: %.3f GiB; use a "
+                        "smaller train.batch or eval.batch",
+                        (double)bytes / (1 << 30));
+    memset(self->arena, 0, bytes);
+    if (self->train != NULL)
+        coh_graph_place(self->train, self->arena);
+    if (self->infer != NULL)
+        coh_graph_place(self->infer, self->arena);
+    return COH_OK;
+}
+
+/* --- running ------------------------------------------------------------ */
+
+/* In every thread: a step of denormals takes many times longer, and they
+ * carry nothing. */
+static void set_up_threads(const net *self)
+{
+    if (self->threads > 0)
+        omp_set_num_threads(self->threads);
+#ifdef __SSE__
+    enum { FLUSH_TO_ZERO = 0x8000, DENORMALS_ARE_ZERO = 0x0040 };
+#pragma omp parallel
+    _mm_setcsr(_mm_getcsr() | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO);
+#endif
+}
+
+static void train(void *thing, const coh_batch *batch, const float *weights,
+                  float *gradient, coh_step_sums *sums)
+{
+    const net *self = thing;
+    const coh_run run = { .batch = batch, .sums = sums };
+
+    COH_ASSERT(self->train != NULL && batch->capacity == self->train->batch);
+    set_up_threads(self);
+    coh_graph_point(self->train, batch->images, weights, gradient);
+    coh_graph_run(&self->train->forward, &run);
+    coh_graph_run(&self->train->backward, &run);
+}
+
+static void infer(void *thing, const coh_batch *batch, const float *weights,
+                  float *log_probs)
+{
+    const net *self = thing;
+    const coh_run run = { .batch = batch, .log_probs = log_probs };
+
+    COH_ASSERT(self->infer != NULL && batch->capacity == self->infer->batch);
+    set_up_threads(self);
+    coh_graph_point(self->infer, batch->images, weights, NULL);
+    coh_graph_run(&self->infer->forward, &run);
+}
+
+static void destroy(void **thing)
+{
+    net *self = *thing;
+    if (self == NULL)
+        return;
+
+    coh_graph_destroy(&self->train);
+    coh_graph_destroy(&self->infer);
+    coh_dnn_destroy(&self->dnn);
+    free(self->arena);
+    free(self);
+    *thing = NULL;
+}
+
+coh_status coh_net_new(const coh_model *model, int64_t train_batch,
+                       int64_t infer_batch, uint64_t seed, int threads,
+                       coh_compute *out, coh_err *err)
+{
+    net *self = calloc(1, sizeof *self);
+    if (self == NULL)
+        return coh_fail(err, COH_E_NOMEM, "no memory for the network");
+
+    self->threads = threads;
+    set_up_threads(self); /* before primitives are made for so many */
+    coh_status status = coh_dnn_new(&self->dnn, err);
+    if (status == COH_OK)
+        status = new_graph(self->dnn, model, train_batch, true, seed,
+                           &self->train, err);
+    if (status == COH_OK)
+        status = new_graph(self->dnn, model, infer_batch, false, seed,
+                           &self->infer, err);
+    if (status == COH_OK)
+        status = place(self, err);
+    if (status != COH_OK) {
+        void *thing = self;
+        destroy(&thing);
+        return status;
+    }
+    *out = (coh_compute){ self, train, infer, destroy };
+    return COH_OK;
+}

@@ -1,0 +1,35 @@
+/* net.h - the network by oneDNN: the coh_compute of real training.
+ *
+ *     coh_net_new -> { train | infer }* -> destroy      (compute.h)
+ *
+ * All primitives and all memory are made in coh_net_new(): once for training
+ * and once for inference, which share the memory. A step allocates nothing.
+ * The caller's vectors are plain (model.h); layouts of oneDNN's own never
+ * leave this room.
+ *
+ * Results: the same bits for the same input, threads, and kind of machine.
+ * Gradients of layers before the first with weights are not calculated.
+ * Dropout is a pure function of seed, layer, epoch, sample and position.
+ * Denormal numbers count as 0 in every OpenMP thread from the first step on,
+ * also in what the caller calculates there afterwards (x86; elsewhere not).
+ *
+ * Threads  one caller, which may be any; the OpenMP threads are used inside.
+ * MPI      none.
+ */
+#ifndef COH_WORKER_NN_NET_H
+#define COH_WORKER_NN_NET_H
+
+#include "common/model.h"
+#include "worker/compute.h"
+
+/* Make the steps of `model`, for training batches of capacity train_batch and
+ * inference batches of infer_batch; 0: that step is never called. `threads` is
+ * set for all OpenMP of the calling thread; 0 leaves it as it is. `model` is
+ * borrowed during the call.
+ * On COH_OK *out is the caller's, to end with out->destroy(&out->self).
+ * Fails with COH_E_NOMEM, or COH_E_FAILED: the layer that oneDNN refused. */
+coh_status coh_net_new(const coh_model *model, int64_t train_batch,
+                       int64_t infer_batch, uint64_t seed, int threads,
+                       coh_compute *out, coh_err *err);
+
+#endif

@@ -1,0 +1,216 @@
+/* nn_linear.c - conv2d and dense: the layers with weights.
+ *
+ * Every op chooses its layouts, except that dense takes its input as it comes:
+ * [B, C, H, W] or [B, I]. The order of its weights is that of [C, H, W]
+ * whatever the layout in memory, so nothing needs to be flattened for it.
+ * Weights are brought into the op's layout in every step; gradients are
+ * written straight into the flat vector if the op can, else from a copy.
+ */
+#include "worker/nn/graph.h"
+
+static coh_dims weight_dims(const coh_node *node)
+{
+    const coh_layer *layer = node->layer;
+    const coh_layer_spec *spec = &layer->spec;
+    const int64_t groups = spec->groups;
+
+    if (spec->kind == COH_LAYER_DENSE) { /* [O] and its input's [C, H, W] */
+        coh_dims dims = coh_tensor_dims(node->src->tensor);
+        dims.size[0] = spec->filters;
+        return dims;
+    }
+    const int64_t kh = spec->kernel[0], kw = spec->kernel[1];
+    if (groups == 1)
+        return (coh_dims){ 4, { spec->filters, layer->in.c, kh, kw } };
+    return (coh_dims){
+        5, { groups, spec->filters / groups, layer->in.c / groups, kh, kw }
+    };
+}
+
+static coh_dims dst_dims(const coh_graph *graph, const coh_node *node)
+{
+    const coh_layer *layer = node->layer;
+
+    if (layer->spec.kind == COH_LAYER_DENSE)
+        return (coh_dims){ 2, { graph->batch, layer->out.c } };
+    return coh_dims_of(graph->batch, layer->out);
+}
+
+/* The bias or its gradient; count 0 if the layer has none. */
+static coh_dims bias_dims(const coh_node *node)
+{
+    return (coh_dims){ node->layer->bias_count > 0,
+                       { node->layer->bias_count } };
+}
+
+/* What all passes share: every layout is the op's choice, but bias is plain. */
+static coh_op_spec spec_of(const coh_graph *graph, const coh_node *node,
+                           coh_pass pass, const coh_value *bias)
+{
+    const coh_layer *layer = node->layer;
+    const bool dense = layer->spec.kind == COH_LAYER_DENSE;
+    coh_op_spec spec = {
+        .name = layer->spec.name,
+        .kind = dense ? COH_OP_DENSE : COH_OP_CONV,
+        .pass = pass,
+        .src = coh_operand_any(coh_tensor_dims(node->src->tensor)),
+        .weights = coh_operand_any(weight_dims(node)),
+        .dst = coh_operand_any(dst_dims(graph, node)),
+        .then_relu = node->then_relu && pass <= COH_PASS_TRAIN,
+        .slope = node->slope,
+        .forward = node->op,
+    };
+
+    if (dense)
+        spec.src = coh_operand_of(node->src);
+    if (bias != NULL)
+        spec.bias = coh_operand_of(bias);
+    for (int i = 0; i < 2; i++) {
+        spec.window.kernel[i] = layer->spec.kernel[i];
+        spec.window.stride[i] = layer->spec.stride[i];
+        spec.window.dilation[i] = layer->spec.dilation[i];
+        spec.window.before[i] = layer->pad_before[i];
+        spec.window.after[i] = layer->pad_after[i];
+    }
+    return spec;
+}
+
+/* The layer's bias in one of the two flat vectors; NULL if it has none. */
+static coh_status view_bias(coh_graph *graph, const coh_node *node, int slot,
+                            coh_value **out, coh_err *err)
+{
+    *out = NULL;
+    if (node->layer->bias_count == 0)
+        return COH_OK;
+    return coh_graph_plain(graph, bias_dims(node), slot,
+                           node->layer->bias_first, out, err);
+}
+
+/* The layer's weights, in the layout of `op`, bound to it. */
+static coh_status bind_weights(coh_graph *graph, const coh_node *node,
+                               coh_tape *tape, coh_op *op, coh_err *err)
+{
+    coh_value *weights = NULL;
+
+    COH_TRY(coh_graph_plain(graph, weight_dims(node), COH_SLOT_PARAMETERS,
+                            node->layer->weight_first, &weights, err));
+    COH_TRY(coh_graph_convert(graph, tape, node->layer->spec.name,
+                              coh_op_layout(op, COH_ARG_WEIGHTS),
+                              COH_SLOT_WEIGHTS, &weights, err));
+    coh_op_bind(op, COH_ARG_WEIGHTS, weights->tensor);
+    return COH_OK;
+}
+
+coh_status coh_linear_forward(coh_graph *graph, coh_node *node, coh_err *err)
+{
+    const coh_layer *layer = node->layer;
+    const char *name = layer->spec.name;
+    coh_tape *tape = &graph->forward;
+    coh_value *bias = NULL;
+
+    if (layer->spec.kind == COH_LAYER_CONV2D)
+        COH_TRY(coh_graph_reshape(
+            graph, tape, name, coh_dims_of(graph->batch, layer->in),
+            coh_graph_forward_slot(graph, node->src), &node->src, err));
+    COH_TRY(view_bias(graph, node, COH_SLOT_PARAMETERS, &bias, err));
+    const coh_pass pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER;
+    const coh_op_spec spec = spec_of(graph, node, pass, bias);
+    COH_TRY(coh_graph_op(graph, &spec, &node->op, err));
+
+    node->backup = node->src;
+    COH_TRY(coh_graph_convert(
+        graph, tape, name, coh_op_layout(node->op, COH_ARG_SRC),
+        graph->training ? COH_SLOT_OWN : COH_SLOT_SRC, &node->backup, err));
+    COH_TRY(bind_weights(graph, node, tape, node->op, err));
+    COH_TRY(coh_graph_value(graph, coh_op_layout(node->op, COH_ARG_DST),
+                            coh_graph_forward_slot(graph, node->src),
+                            &node->dst, err));
+    coh_op_bind(node->op, COH_ARG_SRC, node->backup->tensor);
+    coh_op_bind(node->op, COH_ARG_DST, node->dst->tensor);
+    if (bias != NULL)
+        coh_op_bind(node->op, COH_ARG_BIAS, bias->tensor);
+    return coh_graph_append_op(graph, tape, node->op, err);
+}
+
+/* Append `op` and have the weights' gradient in the flat vector after it. */
+static coh_status append_diff_weights(coh_graph *graph, const coh_node *node,
+                                      coh_op *op, coh_err *err)
+{
+    const coh_layout *layout = coh_op_layout(op, COH_ARG_DIFF_WEIGHTS);
+    coh_value *flat = NULL, *written = NULL;
+
+    COH_TRY(coh_graph_plain(graph, weight_dims(node), COH_SLOT_GRADIENT,
+                            node->layer->weight_first, &flat, err));
+    written = flat;
+    if (!coh_layout_equal(layout, coh_tensor_layout(flat->tensor)))
+        COH_TRY(coh_graph_value(graph, layout, COH_SLOT_DIFF_WEIGHTS, &written,
+                                err));
+    coh_op_bind(op, COH_ARG_DIFF_WEIGHTS, written->tensor);
+    COH_TRY(coh_graph_append_op(graph, &graph->backward, op, err));
+    if (written == flat)
+        return COH_OK;
+    return coh_graph_copy(graph, &graph->backward, node->layer->spec.name,
+                          written, flat, err);
+}
+
+/* *diff is the gradient of dst; afterwards, as the op has it. */
+static coh_status backward_weights(coh_graph *graph, coh_node *node,
+                                   coh_value **diff, coh_err *err)
+{
+    const char *name = node->layer->spec.name;
+    coh_tape *tape = &graph->backward;
+    coh_value *bias = NULL, *src = node->backup;
+    coh_op *op = NULL;
+
+    COH_TRY(view_bias(graph, node, COH_SLOT_GRADIENT, &bias, err));
+    const coh_op_spec spec = spec_of(graph, node, COH_PASS_WEIGHTS, bias);
+    COH_TRY(coh_graph_op(graph, &spec, &op, err));
+
+    const coh_layout *layout = coh_op_layout(op, COH_ARG_SRC);
+    if (!coh_layout_equal(layout, coh_tensor_layout(src->tensor)))
+        src = node->src;
+    COH_TRY(
+        coh_graph_convert(graph, tape, name, layout, COH_SLOT_SRC, &src, err));
+    COH_TRY(coh_graph_convert(graph, tape, name,
+                              coh_op_layout(op, COH_ARG_DIFF_DST),
+                              COH_SLOT_DIFF_DST, diff, err));
+    coh_op_bind(op, COH_ARG_SRC, src->tensor);
+    coh_op_bind(op, COH_ARG_DIFF_DST, (*diff)->tensor);
+    if (bias != NULL)
+        coh_op_bind(op, COH_ARG_DIFF_BIAS, bias->tensor);
+    return append_diff_weights(graph, node, op, err);
+}
+
+/* `diff` is the gradient of dst, or a copy for another op. */
+static coh_status backward_data(coh_graph *graph, coh_node *node,
+                                coh_value *diff, coh_err *err)
+{
+    coh_tape *tape = &graph->backward;
+    const coh_op_spec spec = spec_of(graph, node, COH_PASS_DATA, NULL);
+    const int slot = coh_graph_other_slot(node->diff);
+    coh_op *op = NULL;
+
+    COH_TRY(coh_graph_op(graph, &spec, &op, err));
+    COH_TRY(bind_weights(graph, node, tape, op, err));
+    const coh_layout *layout = coh_op_layout(op, COH_ARG_DIFF_DST);
+    if (!coh_layout_equal(layout, coh_tensor_layout(diff->tensor)))
+        diff = node->diff;
+    COH_TRY(coh_graph_convert(graph, tape, node->layer->spec.name, layout,
+                              COH_SLOT_DIFF_DST, &diff, err));
+    coh_op_bind(op, COH_ARG_DIFF_DST, diff->tensor);
+
+    COH_TRY(coh_graph_value(graph, coh_op_layout(op, COH_ARG_DIFF_SRC), slot,
+                            &node->diff, err));
+    coh_op_bind(op, COH_ARG_DIFF_SRC, node->diff->tensor);
+    return coh_graph_append_op(graph, tape, op, err);
+}
+
+coh_status coh_linear_backward(coh_graph *graph, coh_node *node, coh_err *err)
+{
+    coh_value *diff = node->diff;
+
+    COH_TRY(backward_weights(graph, node, &diff, err));
+    if (!node->needs_diff_src)
+        return COH_OK;
+    return backward_data(graph, node, diff, err);
+}

@@ -1,0 +1,81 @@
+/* nn_pool.c - maxpool, avgpool, global_avgpool. They keep their input's
+ * layout. */
+#include "worker/nn/graph.h"
+
+static coh_window window_of(const coh_layer *layer)
+{
+    const bool global = layer->spec.kind == COH_LAYER_GLOBAL_AVGPOOL;
+    const int64_t whole[2] = { layer->in.h, layer->in.w };
+    coh_window window = { 0 };
+
+    for (int i = 0; i < 2; i++) {
+        window.kernel[i] = global ? whole[i] : layer->spec.kernel[i];
+        window.stride[i] = global ? 1 : layer->spec.stride[i];
+        window.before[i] = global ? 0 : layer->pad_before[i];
+        window.after[i] = global ? 0 : layer->pad_after[i];
+    }
+    return window;
+}
+
+coh_status coh_pool_forward(coh_graph *graph, coh_node *node, coh_err *err)
+{
+    const coh_layer *layer = node->layer;
+    const int slot = coh_graph_forward_slot(graph, node->src);
+
+    COH_TRY(coh_graph_reshape(graph, &graph->forward, layer->spec.name,
+                              coh_dims_of(graph->batch, layer->in), slot,
+                              &node->src, err));
+    const coh_op_spec spec = {
+        .name = layer->spec.name,
+        .kind = layer->spec.kind == COH_LAYER_MAXPOOL ? COH_OP_MAXPOOL
+                                                      : COH_OP_AVGPOOL,
+        .pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER,
+        .src = coh_operand_of(node->src),
+        .dst = coh_operand_any(coh_dims_of(graph->batch, layer->out)),
+        .window = window_of(layer),
+    };
+    COH_TRY(coh_graph_op(graph, &spec, &node->op, err));
+    COH_TRY(coh_graph_value(graph, coh_op_layout(node->op, COH_ARG_DST),
+                            coh_graph_forward_slot(graph, node->src),
+                            &node->dst, err));
+    coh_op_bind(node->op, COH_ARG_SRC, node->src->tensor);
+    coh_op_bind(node->op, COH_ARG_DST, node->dst->tensor);
+
+    const coh_layout *places = coh_op_layout(node->op, COH_ARG_WORKSPACE);
+    if (places != NULL) { /* of the largest values */
+        COH_TRY(
+            coh_graph_value(graph, places, COH_SLOT_OWN, &node->backup, err));
+        coh_op_bind(node->op, COH_ARG_WORKSPACE, node->backup->tensor);
+    }
+    return coh_graph_append_op(graph, &graph->forward, node->op, err);
+}
+
+coh_status coh_pool_backward(coh_graph *graph, coh_node *node, coh_err *err)
+{
+    const coh_layer *layer = node->layer;
+    const coh_op_spec spec = {
+        .name = layer->spec.name,
+        .kind = layer->spec.kind == COH_LAYER_MAXPOOL ? COH_OP_MAXPOOL
+                                                      : COH_OP_AVGPOOL,
+        .pass = COH_PASS_DATA,
+        .src = coh_operand_of(node->src),
+        .dst = coh_operand_of(node->dst),
+        .window = window_of(layer),
+        .forward = node->op,
+    };
+    coh_op *op = NULL;
+
+    COH_TRY(coh_graph_op(graph, &spec, &op, err));
+    COH_TRY(coh_graph_convert(graph, &graph->backward, layer->spec.name,
+                              coh_op_layout(op, COH_ARG_DIFF_DST),
+                              coh_graph_other_slot(node->diff), &node->diff,
+                              err));
+    coh_op_bind(op, COH_ARG_DIFF_DST, node->diff->tensor);
+    if (node->backup != NULL)
+        coh_op_bind(op, COH_ARG_WORKSPACE, node->backup->tensor);
+    COH_TRY(coh_graph_value(graph, coh_op_layout(op, COH_ARG_DIFF_SRC),
+                            coh_graph_other_slot(node->diff), &node->diff,
+                            err));
+    coh_op_bind(op, COH_ARG_DIFF_SRC, node->diff->tensor);
+    return coh_graph_append_op(graph, &graph->backward, op, err);
+}

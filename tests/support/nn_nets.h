@@ -1,0 +1,201 @@
+/* nn_nets.h - small networks, batches and parameters for the tests of nn/.
+ *
+ * Everything is random but the same in every run. Failures end the test.
+ */
+#ifndef COH_TESTS_NN_NETS_H
+#define COH_TESTS_NN_NETS_H
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/model.h"
+#include "common/rng.h"
+#include "worker/batch.h"
+#include "worker/nn/net.h"
+
+/* libgomp's barriers are unknown to the thread sanitizer. */
+#ifdef __SANITIZE_THREAD__
+enum { NN_THREADS = 1 };
+#else
+enum { NN_THREADS = 2 };
+#endif
+
+enum { NN_LAYERS_MAX = 20, NN_SEED = 12 };
+
+/* A layer: CONV(.filters = 5, .kernel = { 3, 3 }, .bias = true). Fields left
+ * out are 0, and stride, dilation, groups 1 (pools: stride as kernel). */
+#define NN_LAYER(id, ...)                   \
+    (coh_layer_spec)                        \
+    {                                       \
+        .kind = COH_LAYER_##id, __VA_ARGS__ \
+    }
+#define CONV(...) NN_LAYER(CONV2D, __VA_ARGS__)
+#define DENSE(units) NN_LAYER(DENSE, .filters = units, .bias = true)
+#define MAXPOOL(...) NN_LAYER(MAXPOOL, __VA_ARGS__)
+#define AVGPOOL(...) NN_LAYER(AVGPOOL, __VA_ARGS__)
+#define GLOBAL_AVGPOOL NN_LAYER(GLOBAL_AVGPOOL, .line = 0)
+#define RELU NN_LAYER(RELU, .slope = 0.01) /* a slope that is not its own */
+#define LEAKY_RELU(s) NN_LAYER(LEAKY_RELU, .slope = s)
+#define SIGMOID NN_LAYER(SIGMOID, .line = 0)
+#define TANH NN_LAYER(TANH, .line = 0)
+#define FLATTEN NN_LAYER(FLATTEN, .line = 0)
+#define DROPOUT(r) NN_LAYER(DROPOUT, .rate = r)
+#define LOSS NN_LAYER(SOFTMAX_CROSS_ENTROPY, .line = 0)
+
+/* A network and the rows it is tried on. The list of layers ends with LOSS. */
+typedef struct nn_case {
+    coh_shape input;
+    int64_t batch;
+    coh_layer_spec layers[NN_LAYERS_MAX];
+} nn_case;
+
+typedef struct nn_trial {
+    coh_model *model;
+    coh_batch *batch;
+    coh_compute compute;
+    float *weights;   /* [P] */
+    float *gradient;  /* [P] */
+    float *log_probs; /* [B, K] */
+    coh_step_sums sums;
+} nn_trial;
+
+/* Number i of a stream of standard normal numbers. */
+static inline float nn_normal(uint32_t stream, int64_t i)
+{
+    float four[4];
+    coh_rng_normals(coh_rng_key_of(1, 5000 + stream), 0, (uint64_t)(i / 4), 0,
+                    four);
+    return four[i % 4];
+}
+
+static inline void nn_fill_defaults(coh_layer_spec *spec, int index)
+{
+    const bool pool =
+        spec->kind == COH_LAYER_MAXPOOL || spec->kind == COH_LAYER_AVGPOOL;
+
+    snprintf(spec->name, sizeof spec->name, "layer%d", index);
+    for (int i = 0; i < 2; i++) {
+        if (spec->stride[i] == 0)
+            spec->stride[i] = pool ? spec->kernel[i] : 1;
+        if (spec->dilation[i] == 0)
+            spec->dilation[i] = 1;
+    }
+    if (spec->groups == 0)
+        spec->groups = 1;
+}
+
+static inline coh_model *nn_model_new(const nn_case *net)
+{
+    coh_layer_spec layers[NN_LAYERS_MAX];
+    coh_config config = { 0 };
+    coh_err err = COH_ERR_INIT;
+    coh_model *model = NULL;
+    int n = 0;
+
+    do {
+        layers[n] = net->layers[n];
+        nn_fill_defaults(&layers[n], n);
+    } while (layers[n++].kind != COH_LAYER_SOFTMAX_CROSS_ENTROPY);
+    config.model.input.count = 3;
+    config.model.input.items[0] = net->input.c;
+    config.model.input.items[1] = net->input.h;
+    config.model.input.items[2] = net->input.w;
+    config.model.nlayers = n;
+    config.model.layers = layers;
+    coh_model_new(&config, &model, &err);
+    ck_assert_msg(model != NULL, "%s", err.text);
+    return model;
+}
+
+/* Row b of a batch becomes sample `sample`: image, label and weight are
+ * functions of it alone. */
+static inline void nn_fill_row(coh_batch *batch, const coh_model *model,
+                               int64_t b, int64_t sample)
+{
+    const int64_t count = coh_shape_count(model->input);
+
+    batch->samples[b] = sample;
+    batch->labels[b] = (int32_t)((sample * 7 + 3) % model->classes);
+    batch->loss_weights[b] = 0.5f + 0.25f * (float)(sample % 4);
+    batch->metric_weights[b] = 1.0f;
+    for (int64_t i = 0; i < count; i++)
+        batch->images[b * count + i] = nn_normal(1, sample * count + i);
+}
+
+/* Samples first, first + 1, ...: `count` of them, the rest is padding. */
+static inline coh_batch *nn_batch_new(const coh_model *model, int64_t capacity,
+                                      int64_t first, int64_t count)
+{
+    coh_batch *batch = NULL;
+
+    ck_assert_int_eq(coh_batch_new(model->input, capacity, &batch, NULL),
+                     COH_OK);
+    batch->count = count;
+    batch->epoch = 3;
+    for (int64_t b = 0; b < count; b++)
+        nn_fill_row(batch, model, b, first + b);
+    return batch;
+}
+
+/* Initial weights, and biases that are not 0. */
+static inline float *nn_weights_new(const coh_model *model)
+{
+    float *weights = malloc((size_t)model->parameters * sizeof *weights);
+
+    ck_assert_ptr_nonnull(weights);
+    coh_model_init(model, 3, weights);
+    for (int l = 0; l < model->nlayers; l++) {
+        const coh_layer *layer = &model->layers[l];
+        for (int64_t i = 0; i < layer->bias_count; i++)
+            weights[layer->bias_first + i] = 0.3f * nn_normal(2, i);
+    }
+    return weights;
+}
+
+/* A full batch, a net for training and inference, no step yet. Gradient and
+ * log_probs are NaN, so that what a step leaves out is found. */
+static inline nn_trial nn_trial_new(const nn_case *net, int threads)
+{
+    nn_trial self = { .model = nn_model_new(net) };
+    const int64_t outputs = net->batch * self.model->classes;
+    coh_err err = COH_ERR_INIT;
+
+    self.batch = nn_batch_new(self.model, net->batch, 0, net->batch);
+    self.weights = nn_weights_new(self.model);
+    self.gradient = malloc((size_t)self.model->parameters * sizeof(float));
+    self.log_probs = malloc((size_t)outputs * sizeof(float));
+    ck_assert(self.gradient != NULL && self.log_probs != NULL);
+    memset(self.gradient, 0xff, (size_t)self.model->parameters * sizeof(float));
+    memset(self.log_probs, 0xff, (size_t)outputs * sizeof(float));
+    coh_net_new(self.model, net->batch, net->batch, NN_SEED, threads,
+                &self.compute, &err);
+    ck_assert_msg(self.compute.self != NULL, "%s", err.text);
+    return self;
+}
+
+static inline void nn_trial_train(nn_trial *self)
+{
+    self->compute.train(self->compute.self, self->batch, self->weights,
+                        self->gradient, &self->sums);
+}
+
+static inline void nn_trial_infer(nn_trial *self)
+{
+    self->compute.infer(self->compute.self, self->batch, self->weights,
+                        self->log_probs);
+}
+
+static inline void nn_trial_end(nn_trial *self)
+{
+    self->compute.destroy(&self->compute.self);
+    ck_assert_ptr_null(self->compute.self);
+    coh_batch_destroy(&self->batch);
+    coh_model_destroy(&self->model);
+    free(self->weights);
+    free(self->gradient);
+    free(self->log_probs);
+}
+
+#endif

@@ -1,0 +1,345 @@
+/* nn_reference.h - the slow twin of nn/: plain loops, in double, from the
+ * definitions. Nothing is shared with what it checks, but the shapes of
+ * coh_model and the random words of rng.h.
+ *
+ * x, y: [B, in], [B, out] of a layer; dx, dy: d loss / d x, d y.
+ */
+#ifndef COH_TESTS_NN_REFERENCE_H
+#define COH_TESTS_NN_REFERENCE_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "worker/compute.h"
+
+typedef struct nn_ref {
+    const coh_model *model;
+    const coh_batch *batch;
+    const double *weights; /* [P] */
+    double *gradient;      /* [P], added to; NULL: forward only */
+    uint64_t seed;
+    bool training;
+} nn_ref;
+
+/* One tap of a window: output (oh, ow), tap (kh, kw), input (ih, iw). */
+typedef struct nn_tap {
+    int64_t b, oh, ow, kh, kw, ih, iw;
+} nn_tap;
+
+/* Step to the next tap that lies inside the input; false at the end. Start
+ * with kw = -1 and all else 0. */
+static inline bool nn_next_tap(const coh_layer *l, int64_t batch, nn_tap *t)
+{
+    const coh_layer_spec *s = &l->spec;
+
+    for (;;) {
+        if (++t->kw == s->kernel[1]) {
+            t->kw = 0;
+            if (++t->kh == s->kernel[0]) {
+                t->kh = 0;
+                if (++t->ow == l->out.w) {
+                    t->ow = 0;
+                    if (++t->oh == l->out.h) {
+                        t->oh = 0;
+                        if (++t->b == batch)
+                            return false;
+                    }
+                }
+            }
+        }
+        t->ih =
+            t->oh * s->stride[0] - l->pad_before[0] + t->kh * s->dilation[0];
+        t->iw =
+            t->ow * s->stride[1] - l->pad_before[1] + t->kw * s->dilation[1];
+        if (t->ih >= 0 && t->ih < l->in.h && t->iw >= 0 && t->iw < l->in.w)
+            return true;
+    }
+}
+
+static inline int64_t nn_at(coh_shape s, int64_t b, int64_t c, int64_t h,
+                            int64_t w)
+{
+    return ((b * s.c + c) * s.h + h) * s.w + w;
+}
+
+/* Forward if dy is NULL, else backward. */
+static inline void nn_ref_conv(const nn_ref *r, const coh_layer *l,
+                               const double *x, double *y, const double *dy,
+                               double *dx)
+{
+    const int64_t B = r->batch->capacity, O = l->out.c;
+    const int64_t og = O / l->spec.groups, ig = l->in.c / l->spec.groups;
+    const int64_t KH = l->spec.kernel[0], KW = l->spec.kernel[1];
+    const double *w = r->weights + l->weight_first;
+    const int64_t pixels = l->out.h * l->out.w;
+
+    for (int64_t n = 0; n < B * O * pixels && l->bias_count > 0; n++) {
+        const int64_t bias = l->bias_first + n / pixels % O;
+        if (dy == NULL)
+            y[n] = r->weights[bias];
+        else
+            r->gradient[bias] += dy[n];
+    }
+    for (nn_tap t = { .kw = -1 }; nn_next_tap(l, B, &t);) {
+        for (int64_t o = 0; o < O; o++) {
+            const int64_t out = nn_at(l->out, t.b, o, t.oh, t.ow);
+            for (int64_t i = 0; i < ig; i++) {
+                const int64_t tap = ((o * ig + i) * KH + t.kh) * KW + t.kw;
+                const int64_t in =
+                    nn_at(l->in, t.b, o / og * ig + i, t.ih, t.iw);
+                if (dy == NULL) {
+                    y[out] += w[tap] * x[in];
+                    continue;
+                }
+                r->gradient[l->weight_first + tap] += dy[out] * x[in];
+                dx[in] += dy[out] * w[tap];
+            }
+        }
+    }
+}
+
+static inline void nn_ref_dense(const nn_ref *r, const coh_layer *l,
+                                const double *x, double *y, const double *dy,
+                                double *dx)
+{
+    const int64_t I = coh_shape_count(l->in), O = l->out.c;
+    const double *w = r->weights + l->weight_first;
+
+    for (int64_t n = 0; n < r->batch->capacity * O; n++) {
+        const int64_t b = n / O, o = n % O;
+        if (l->bias_count > 0 && dy == NULL)
+            y[n] = r->weights[l->bias_first + o];
+        if (l->bias_count > 0 && dy != NULL)
+            r->gradient[l->bias_first + o] += dy[n];
+        for (int64_t i = 0; i < I; i++) {
+            if (dy == NULL) {
+                y[n] += w[o * I + i] * x[b * I + i];
+                continue;
+            }
+            r->gradient[l->weight_first + o * I + i] += dy[n] * x[b * I + i];
+            dx[b * I + i] += dy[n] * w[o * I + i];
+        }
+    }
+}
+
+/* Of equal values the first is the largest. */
+static inline void nn_ref_maxpool(const nn_ref *r, const coh_layer *l,
+                                  const double *x, double *y, const double *dy,
+                                  double *dx)
+{
+    const int64_t B = r->batch->capacity;
+    const int64_t n = B * coh_shape_count(l->out);
+    int64_t *best = malloc((size_t)n * sizeof *best);
+
+    memset(best, 0xff, (size_t)n * sizeof *best);
+    for (nn_tap t = { .kw = -1 }; nn_next_tap(l, B, &t);) {
+        for (int64_t c = 0; c < l->in.c; c++) {
+            const int64_t out = nn_at(l->out, t.b, c, t.oh, t.ow);
+            const int64_t in = nn_at(l->in, t.b, c, t.ih, t.iw);
+            if (best[out] < 0 || x[in] > x[best[out]])
+                best[out] = in;
+        }
+    }
+    for (int64_t out = 0; out < n; out++) {
+        if (dy == NULL)
+            y[out] = x[best[out]];
+        else
+            dx[best[out]] += dy[out];
+    }
+    free(best);
+}
+
+static inline void nn_ref_avgpool(const nn_ref *r, const coh_layer *l,
+                                  const double *x, double *y, const double *dy,
+                                  double *dx)
+{
+    const int64_t B = r->batch->capacity, n = B * coh_shape_count(l->out);
+    double *taps = calloc((size_t)n, sizeof *taps);
+
+    for (nn_tap t = { .kw = -1 }; nn_next_tap(l, B, &t);) {
+        for (int64_t c = 0; c < l->in.c; c++)
+            taps[nn_at(l->out, t.b, c, t.oh, t.ow)] += 1;
+    }
+    for (nn_tap t = { .kw = -1 }; nn_next_tap(l, B, &t);) {
+        for (int64_t c = 0; c < l->in.c; c++) {
+            const int64_t out = nn_at(l->out, t.b, c, t.oh, t.ow);
+            const int64_t in = nn_at(l->in, t.b, c, t.ih, t.iw);
+            if (dy == NULL)
+                y[out] += x[in] / taps[out];
+            else
+                dx[in] += dy[out] / taps[out];
+        }
+    }
+    free(taps);
+}
+
+static inline void nn_ref_eltwise(const nn_ref *r, const coh_layer *l,
+                                  const double *x, double *y, const double *dy,
+                                  double *dx)
+{
+    const coh_layer_kind kind = l->spec.kind;
+    const int64_t n = r->batch->capacity * coh_shape_count(l->in);
+    const double below = kind == COH_LAYER_RELU         ? 0
+                         : kind == COH_LAYER_LEAKY_RELU ? l->spec.slope
+                                                        : 1;
+
+    for (int64_t i = 0; i < n; i++) {
+        double value = x[i] > 0 ? x[i] : below * x[i];
+        double slope = x[i] > 0 ? 1 : below;
+        if (kind == COH_LAYER_SIGMOID) {
+            value = 1 / (1 + exp(-x[i]));
+            slope = value * (1 - value);
+        }
+        if (kind == COH_LAYER_TANH) {
+            value = tanh(x[i]);
+            slope = 1 - value * value;
+        }
+        if (dy == NULL)
+            y[i] = value;
+        else
+            dx[i] = dy[i] * slope;
+    }
+}
+
+/* The factor of value e of row b of a dropout layer, by its definition. */
+static inline double nn_ref_kept(const nn_ref *r, int layer, int64_t b,
+                                 int64_t e)
+{
+    const double rate = r->model->layers[layer].spec.rate;
+    uint32_t word[4];
+
+    if (!r->training)
+        return 1;
+    coh_rng_words(coh_rng_key_of(r->seed, COH_RNG_LAYER + (uint32_t)layer),
+                  r->batch->epoch, (uint64_t)r->batch->samples[b],
+                  (uint32_t)(e / 4), word);
+    return coh_rng_uniform(word[e % 4]) >= rate ? 1 / (1 - rate) : 0;
+}
+
+static inline void nn_ref_dropout(const nn_ref *r, int layer, const double *x,
+                                  double *y, const double *dy, double *dx)
+{
+    const int64_t row = coh_shape_count(r->model->layers[layer].in);
+
+    for (int64_t n = 0; n < r->batch->capacity * row; n++) {
+        const double kept = nn_ref_kept(r, layer, n / row, n % row);
+        if (dy == NULL)
+            y[n] = x[n] * kept;
+        else
+            dx[n] = dy[n] * kept;
+    }
+}
+
+/* y: log probabilities. Backward needs no dy: it is the end. */
+static inline void nn_ref_loss(const nn_ref *r, const coh_layer *l,
+                               const double *x, double *y, bool backward,
+                               double *dx)
+{
+    const int64_t K = l->in.c;
+
+    for (int64_t b = 0; b < r->batch->capacity; b++) {
+        double most = x[b * K], sum = 0;
+        for (int64_t k = 1; k < K; k++)
+            most = fmax(most, x[b * K + k]);
+        for (int64_t k = 0; k < K; k++)
+            sum += exp(x[b * K + k] - most);
+        for (int64_t k = 0; k < K; k++) {
+            const int64_t n = b * K + k;
+            y[n] = x[n] - most - log(sum);
+            if (backward)
+                dx[n] = (double)r->batch->loss_weights[b] *
+                        (exp(y[n]) - (r->batch->labels[b] == k));
+        }
+    }
+}
+
+static inline void nn_ref_layer(const nn_ref *r, int i, const double *x,
+                                double *y, const double *dy, double *dx)
+{
+    coh_layer layer = r->model->layers[i];
+
+    switch (layer.spec.kind) {
+    case COH_LAYER_CONV2D:
+        nn_ref_conv(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_DENSE:
+        nn_ref_dense(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_MAXPOOL:
+        nn_ref_maxpool(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_GLOBAL_AVGPOOL:
+        for (int axis = 0; axis < 2; axis++) {
+            layer.spec.kernel[axis] = axis == 0 ? layer.in.h : layer.in.w;
+            layer.spec.stride[axis] = layer.spec.dilation[axis] = 1;
+        }
+        nn_ref_avgpool(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_AVGPOOL:
+        nn_ref_avgpool(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_DROPOUT:
+        nn_ref_dropout(r, i, x, y, dy, dx);
+        return;
+    case COH_LAYER_FLATTEN:
+        memcpy(dy == NULL ? y : dx, dy == NULL ? x : dy,
+               (size_t)(r->batch->capacity * coh_shape_count(layer.in)) *
+                   sizeof *y);
+        return;
+    case COH_LAYER_SOFTMAX_CROSS_ENTROPY:
+        nn_ref_loss(r, &layer, x, y, dy != NULL, dx);
+        return;
+    default:
+        nn_ref_eltwise(r, &layer, x, y, dy, dx);
+        return;
+    }
+}
+
+static inline double *nn_zeros(int64_t count)
+{
+    double *zeros = calloc((size_t)count + 1, sizeof *zeros);
+
+    ck_assert_ptr_nonnull(zeros);
+    return zeros;
+}
+
+/* One step of the whole network. log_probs[B, K] may be NULL. Returns the
+ * weighted sum of the losses. */
+static inline double nn_ref_step(const nn_ref *r, double *log_probs)
+{
+    const coh_model *m = r->model;
+    const int64_t B = r->batch->capacity, K = m->classes;
+    double *values[32], loss = 0;
+
+    ck_assert_int_lt(m->nlayers, 32);
+    values[0] = nn_zeros(B * coh_shape_count(m->input));
+    for (int64_t i = 0; i < B * coh_shape_count(m->input); i++)
+        values[0][i] = (double)r->batch->images[i];
+    for (int i = 0; i < m->nlayers; i++) {
+        values[i + 1] = nn_zeros(B * coh_shape_count(m->layers[i].out));
+        nn_ref_layer(r, i, values[i], values[i + 1], NULL, NULL);
+    }
+    for (int64_t b = 0; b < B; b++)
+        loss -= (double)r->batch->loss_weights[b] *
+                values[m->nlayers][b * K + r->batch->labels[b]];
+    if (log_probs != NULL)
+        memcpy(log_probs, values[m->nlayers],
+               (size_t)(B * K) * sizeof *log_probs);
+
+    double *dy = nn_zeros(B * K);
+    for (int i = m->nlayers - 1; i >= 0; i--) {
+        double *dx = nn_zeros(B * coh_shape_count(m->layers[i].in));
+        if (r->gradient != NULL)
+            nn_ref_layer(r, i, values[i], values[i + 1], dy, dx);
+        free(dy);
+        free(values[i + 1]);
+        dy = dx;
+    }
+    free(dy);
+    free(values[0]);
+    return loss;
+}
+
+#endif

@@ -1,0 +1,254 @@
+/* Layers against the test data of ONNX, made by NumPy and PyTorch: an opinion
+ * that is not ours on padding, strides, groups and the order of weights.
+ *
+ * The data is Debian's libonnx-testdata; without it (or another place in
+ * COH_ONNX_DATA) the tests pass and say so.
+ *
+ * A layer's outputs y are seen through the loss: a dense layer hands them on as
+ * logits, with one more logit that is 0, so y_k = log p_k - log p_0.
+ * Bound: 2e-5 of the largest value, or of 1. */
+#include <math.h>
+#include <unistd.h>
+
+#include "support/check_run.h"
+#include "support/nn_nets.h"
+#include "support/onnx_tensor.h"
+
+typedef struct onnx_case {
+    const char *path; /* under data/ */
+    coh_layer_spec layer;
+} onnx_case;
+
+#define NODE(name) "node/test_" name
+#define TORCH(name) "pytorch-converted/test_" name
+
+static const onnx_case cases[] = {
+    { NODE("basic_conv_with_padding"),
+      CONV(.filters = 1, .kernel = { 3, 3 }, .padding = { 1, 1 }) },
+    { NODE("basic_conv_without_padding"),
+      CONV(.filters = 1, .kernel = { 3, 3 }) },
+    { NODE("conv_with_strides_padding"),
+      CONV(.filters = 1, .kernel = { 3, 3 }, .padding = { 1, 1 },
+           .stride = { 2, 2 }) },
+    { NODE("conv_with_strides_no_padding"),
+      CONV(.filters = 1, .kernel = { 3, 3 }, .stride = { 2, 2 }) },
+    { NODE("conv_with_strides_and_asymmetric_padding"),
+      CONV(.filters = 1, .kernel = { 3, 3 }, .padding = { 1, 0 },
+           .stride = { 2, 2 }) },
+    { NODE("conv_with_autopad_same"), CONV(.filters = 1, .kernel = { 3, 3 },
+                                           .same = true, .stride = { 2, 2 }) },
+    { TORCH("Conv2d"), CONV(.filters = 4, .kernel = { 3, 2 }, .bias = true) },
+    { TORCH("Conv2d_no_bias"), CONV(.filters = 4, .kernel = { 3, 2 }) },
+    { TORCH("Conv2d_strided"), CONV(.filters = 4, .kernel = { 3, 3 },
+                                    .stride = { 2, 2 }, .bias = true) },
+    { TORCH("Conv2d_padding"),
+      CONV(.filters = 4, .kernel = { 3, 3 }, .stride = { 2, 2 },
+           .padding = { 1, 1 }, .bias = true) },
+    { TORCH("Conv2d_dilated"),
+      CONV(.filters = 2, .kernel = { 3, 3 }, .stride = { 2, 2 },
+           .padding = { 1, 1 }, .dilation = { 2, 2 }, .bias = true) },
+    { TORCH("Conv2d_groups"),
+      CONV(.filters = 6, .kernel = { 3, 2 }, .groups = 2, .bias = true) },
+    { TORCH("Conv2d_depthwise"),
+      CONV(.filters = 4, .kernel = { 3, 3 }, .groups = 4, .bias = true) },
+    { TORCH("Conv2d_depthwise_padded"),
+      CONV(.filters = 4, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 4,
+           .bias = true) },
+    { TORCH("Conv2d_depthwise_strided"),
+      CONV(.filters = 4, .kernel = { 3, 3 }, .stride = { 2, 2 }, .groups = 4,
+           .bias = true) },
+    { TORCH("Conv2d_depthwise_with_multiplier"),
+      CONV(.filters = 8, .kernel = { 3, 3 }, .groups = 4, .bias = true) },
+    { TORCH("Linear"), DENSE(8) },
+    { TORCH("Linear_no_bias"), NN_LAYER(DENSE, .filters = 8) },
+    { NODE("maxpool_2d_precomputed_pads"),
+      MAXPOOL(.kernel = { 5, 5 }, .stride = { 1, 1 }, .padding = { 2, 2 }) },
+    { NODE("maxpool_2d_precomputed_strides"), MAXPOOL(.kernel = { 2, 2 }) },
+    { NODE("maxpool_2d_precomputed_same_upper"),
+      MAXPOOL(.kernel = { 3, 3 }, .stride = { 2, 2 }, .same = true) },
+    { NODE("averagepool_2d_precomputed_pads"),
+      AVGPOOL(.kernel = { 5, 5 }, .stride = { 1, 1 }, .padding = { 2, 2 }) },
+    { NODE("averagepool_2d_precomputed_strides"), AVGPOOL(.kernel = { 2, 2 }) },
+    { NODE("averagepool_2d_precomputed_same_upper"),
+      AVGPOOL(.kernel = { 3, 3 }, .stride = { 2, 2 }, .same = true) },
+    { TORCH("AvgPool2d"), AVGPOOL(.kernel = { 2, 2 }) },
+    { NODE("globalaveragepool"), GLOBAL_AVGPOOL },
+    { NODE("globalaveragepool_precomputed"), GLOBAL_AVGPOOL },
+    { NODE("relu"), RELU },
+    { NODE("leakyrelu"), LEAKY_RELU(0.1) },
+    { TORCH("LeakyReLU_with_negval"), LEAKY_RELU(0.5) },
+    { NODE("sigmoid"), SIGMOID },
+    { NODE("tanh"), TANH },
+};
+
+/* Log softmax over the last axis: the loss alone, after dense. */
+static const char *const softmaxes[] = {
+    NODE("logsoftmax_example_1"),
+    NODE("logsoftmax_large_number"),
+    NODE("logsoftmax_default_axis"),
+    TORCH("LogSoftmax"),
+};
+
+static const char *data_folder(void)
+{
+    const char *folder = getenv("COH_ONNX_DATA");
+    return folder != NULL ? folder : "/usr/share/libonnx-testdata/data";
+}
+
+static bool has_data(void)
+{
+    if (access(data_folder(), R_OK) == 0)
+        return true;
+    printf("skipped: no ONNX test data in %s (Debian: libonnx-testdata)\n",
+           data_folder());
+    return false;
+}
+
+/* A tensor of a case; it must be there. */
+static onnx_tensor load(const char *path, const char *file)
+{
+    char whole[512];
+
+    snprintf(whole, sizeof whole, "%s/%s/test_data_set_0/%s", data_folder(),
+             path, file);
+    const onnx_tensor tensor = onnx_load_tensor(whole);
+    ck_assert_msg(tensor.values != NULL, "cannot read %s", whole);
+    return tensor;
+}
+
+/* Input [B, C, H, W], or [C, H, W] of one sample, or [B, I]. */
+static coh_shape shape_of(const onnx_tensor *x, int64_t *batch)
+{
+    *batch = x->ndims == 3 ? 1 : x->dims[0];
+    const int64_t *last = x->dims + x->ndims - 3;
+    return x->ndims == 2 ? (coh_shape){ x->dims[1], 1, 1 }
+                         : (coh_shape){ last[0], last[1], last[2] };
+}
+
+/* The layer's own parameters: a second input, or the model's initializers. */
+static void load_parameters(const char *path, const coh_layer *layer,
+                            float *weights)
+{
+    char model[512];
+    const bool node = strncmp(path, "node", 4) == 0;
+    const int ndims = layer->spec.kind == COH_LAYER_DENSE ? 2 : 4;
+
+    if (layer->weight_count == 0)
+        return;
+    snprintf(model, sizeof model, "%s/%s/model.onnx", data_folder(), path);
+    const onnx_tensor w =
+        node ? load(path, "input_1.pb") : onnx_load_initializer(model, ndims);
+    ck_assert_int_eq(w.count, layer->weight_count);
+    memcpy(weights + layer->weight_first, w.values,
+           (size_t)w.count * sizeof(float));
+    free(w.values);
+    if (layer->bias_count == 0)
+        return;
+    const onnx_tensor b = onnx_load_initializer(model, 1);
+    ck_assert_int_eq(b.count, layer->bias_count);
+    memcpy(weights + layer->bias_first, b.values,
+           (size_t)b.count * sizeof(float));
+    free(b.values);
+}
+
+/* The dense layer that hands on I values, and 0 for every output after. */
+static void fill_identity(const coh_layer *layer, float *weights)
+{
+    const int64_t I = coh_shape_count(layer->in);
+
+    memset(weights + layer->weight_first, 0,
+           (size_t)layer->weight_count * sizeof(float));
+    for (int64_t i = 0; i < I; i++)
+        weights[layer->weight_first + i * I + i] = 1;
+}
+
+/* log_probs of x through the net's layers with dense `last` as identity. */
+static nn_trial run_net(const nn_case *net, const char *path, int last,
+                        const onnx_tensor *x)
+{
+    nn_trial trial = nn_trial_new(net, 1);
+
+    ck_assert_int_eq(x->count,
+                     net->batch * coh_shape_count(trial.model->input));
+    memcpy(trial.batch->images, x->values, (size_t)x->count * sizeof(float));
+    if (last > 0)
+        load_parameters(path, &trial.model->layers[0], trial.weights);
+    fill_identity(&trial.model->layers[last], trial.weights);
+    nn_trial_infer(&trial);
+    return trial;
+}
+
+static void check_value(const char *path, int64_t i, double got, float want,
+                        double largest)
+{
+    ck_assert_msg(fabs(got - (double)want) <= 2e-5 * fmax(1, largest),
+                  "%s, value %lld: %.9g, want %.9g", path, (long long)i, got,
+                  (double)want);
+}
+
+START_TEST(a_layer_gives_what_onnx_says)
+{
+    const onnx_case *c = &cases[_i];
+    double largest = 0;
+
+    if (!has_data())
+        return;
+    const onnx_tensor x = load(c->path, "input_0.pb");
+    const onnx_tensor y = load(c->path, "output_0.pb");
+    nn_case net = { .layers = { c->layer } };
+    net.input = shape_of(&x, &net.batch);
+    const int64_t row = y.count / net.batch, K = row + 1;
+    net.layers[1] = NN_LAYER(DENSE, .filters = K);
+    net.layers[2] = LOSS;
+
+    nn_trial trial = run_net(&net, c->path, 1, &x);
+    ck_assert_int_eq(coh_shape_count(trial.model->layers[0].out), row);
+    for (int64_t i = 0; i < y.count; i++)
+        largest = fmax(largest, fabs((double)y.values[i]));
+    for (int64_t i = 0; i < y.count; i++) {
+        const float *probs = trial.log_probs + i / row * K;
+        check_value(c->path, i, (double)probs[i % row] - (double)probs[row],
+                    y.values[i], largest);
+    }
+    free(x.values);
+    free(y.values);
+    nn_trial_end(&trial);
+}
+END_TEST
+
+START_TEST(log_softmax_gives_what_onnx_says)
+{
+    const char *path = softmaxes[_i];
+
+    if (!has_data())
+        return;
+    const onnx_tensor x = load(path, "input_0.pb");
+    const onnx_tensor y = load(path, "output_0.pb");
+    const int64_t K = x.dims[x.ndims - 1];
+    const nn_case net = { { K, 1, 1 },
+                          x.count / K,
+                          { NN_LAYER(DENSE, .filters = K), LOSS } };
+
+    nn_trial trial = run_net(&net, path, 0, &x);
+    for (int64_t i = 0; i < y.count; i++)
+        check_value(path, i, (double)trial.log_probs[i], y.values[i], 1);
+    free(x.values);
+    free(y.values);
+    nn_trial_end(&trial);
+}
+END_TEST
+
+static Suite *nn_onnx_suite(void)
+{
+    Suite *suite = suite_create("nn_onnx");
+    TCase *core = tcase_create("core");
+
+    tcase_add_loop_test(core, a_layer_gives_what_onnx_says, 0,
+                        sizeof cases / sizeof cases[0]);
+    tcase_add_loop_test(core, log_softmax_gives_what_onnx_says, 0,
+                        sizeof softmaxes / sizeof softmaxes[0]);
+    suite_add_tcase(suite, core);
+    return suite;
+}
+
+CHECK_MAIN(nn_onnx_suite)
