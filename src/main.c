@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include "cli/command.h"
+#include "worker/nn/dnn.h"
 
 typedef struct command {
     const char *name;
@@ -67,14 +68,15 @@ static void print_usage(FILE *out)
 
 static int print_version(void)
 {
-    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", dnn[32];
     int length = 0;
 
     MPI_Get_library_version(mpi, &length);
     mpi[strcspn(mpi, "\n")] = '\0';
     for (char *c = mpi; *c != '\0'; c++)
         *c = *c == '\t' ? ' ' : *c;
-    printf("cohort %s\n  MPI     %s\n", COH_VERSION, mpi);
+    coh_dnn_version(dnn, sizeof dnn);
+    printf("cohort %s\n  MPI     %s\n  oneDNN  %s\n", COH_VERSION, mpi, dnn);
     return 0;
 }
 
