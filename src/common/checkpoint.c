@@ -86,7 +86,7 @@ static coh_status write_vectors(coh_h5file *file, coh_shard *shard,
                                 const int64_t *rows, coh_err *err)
 {
     const int64_t count = coh_shard_count(shard);
-    char name[16];
+    char name[32];
 
     coh_status status = coh_h5_write(file, "values", COH_H5_F32, count, 1,
                                      coh_shard_values(shard), err);
@@ -382,7 +382,7 @@ static coh_status take_versions(const coh_plan *plan, int server,
 /* The optimizer state must be of the same kind as the shard's. */
 static coh_status check_slots(coh_h5file *file, int nslots, coh_err *err)
 {
-    char name[16];
+    char name[32];
     int64_t size;
 
     for (int i = 0; i < COH_SLOTS_MAX; i++) {
@@ -404,7 +404,7 @@ coh_status coh_checkpoint_read_part(const char *folder, const coh_plan *plan,
     int64_t *rows = NULL;
     int64_t nblocks = 0;
     const int64_t count = coh_shard_count(shard);
-    char name[16];
+    char name[32];
 
     coh_status status = part_file(folder, part, false, &file, err);
     if (status == COH_OK)
@@ -491,10 +491,10 @@ coh_status coh_checkpoint_read_weights(const char *folder,
     for (int part = 0; part < manifest->parts && status == COH_OK; part++)
         status = read_part_weights(folder, part, values, count, &filled, err);
     if (status == COH_OK && filled != count)
-        status = coh_fail(err, COH_E_DATA,
-                          "its parts hold %" PRId64 " of %" PRId64
-                          " parameters",
-                          filled, count);
+        status =
+            coh_fail(err, COH_E_DATA,
+                     "its parts hold %" PRId64 " of %" PRId64 " parameters",
+                     filled, count);
     if (status != COH_OK)
         coh_err_context(err, "checkpoint '%s'", folder);
     return status;

@@ -10,9 +10,8 @@ int64_t coh_schedule_total(const coh_config *config, int64_t epoch_samples,
 {
     const int64_t steps = config->train.steps;
     const int64_t epoch_steps = (epoch_samples - 1) / step_samples + 1;
-    const double by_epochs =
-        fmin(fmax(round(config->train.epochs * (double)epoch_samples), 1),
-             0x1p61);
+    const double by_epochs = fmin(
+        fmax(round(config->train.epochs * (double)epoch_samples), 1), 0x1p61);
     int64_t whole, by_steps = steps % epoch_steps * step_samples;
 
     if (steps == 0)

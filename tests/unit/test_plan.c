@@ -1,0 +1,297 @@
+/* test_plan.c - ranks, blocks, servers, shares (src/common/plan.h). No MPI. */
+#include "common/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/config_text.h"
+
+static coh_config *config;
+static coh_err err;
+
+static void setup(void)
+{
+    config = config_of(DATA MODEL);
+    err = COH_ERR_INIT;
+}
+
+static void teardown(void)
+{
+    coh_config_destroy(&config);
+}
+
+static coh_plan plan_of(int groups, int group_size, int servers, int ranks,
+                        int64_t parameters)
+{
+    coh_plan plan;
+
+    config->groups = groups;
+    config->group_size = group_size;
+    config->servers = servers;
+    const coh_status status =
+        coh_plan_make(config, parameters, ranks, &plan, &err);
+    ck_assert_msg(status == COH_OK, "%s", err.text);
+    return plan;
+}
+
+/* groups, group_size as configured and as resolved, servers, ranks. */
+static const struct {
+    int groups, configured, size, servers, ranks;
+} layouts[] = {
+    { 1, 0, 1, 0, 1 },        { 1, 0, 7, 0, 7 }, { 1, 4, 4, 0, 4 },
+    { 2, 0, 1, 1, 3 },        { 2, 0, 3, 2, 8 }, { 3, 5, 5, 4, 19 },
+    { 9, 1, 1, 6, 15 },       { 2, 2, 2, 1, 0 }, { 5, 0, 1, 2, 0 },
+    { 9, 0, 1064, 14, 9590 },
+};
+enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
+
+START_TEST(every_rank_has_one_role)
+{
+    const int groups = layouts[_i].groups, servers = layouts[_i].servers;
+    const int size = layouts[_i].size;
+    const coh_plan plan = plan_of(groups, layouts[_i].configured, servers,
+                                  layouts[_i].ranks, 100000);
+    int rank = 0;
+
+    ck_assert_int_eq(plan.group_size, size);
+    ck_assert_int_eq(coh_plan_ranks(&plan), groups * size + servers);
+    for (int g = 0; g < groups; g++) {
+        ck_assert_int_eq(coh_plan_root_rank(&plan, g), rank);
+        for (int m = 0; m < size; m++) {
+            const coh_role role = coh_plan_role(&plan, rank++);
+            ck_assert(!role.is_server);
+            ck_assert_int_eq(role.group, g);
+            ck_assert_int_eq(role.member, m);
+            ck_assert_int_eq(role.server, -1);
+        }
+    }
+    for (int s = 0; s < servers; s++) {
+        ck_assert_int_eq(coh_plan_server_rank(&plan, s), rank);
+        const coh_role role = coh_plan_role(&plan, rank++);
+        ck_assert(role.is_server);
+        ck_assert_int_eq(role.server, s);
+        ck_assert_int_eq(role.group, -1);
+        ck_assert_int_eq(role.member, -1);
+    }
+}
+END_TEST
+
+static const struct {
+    int groups, size, servers, ranks;
+    const char *sum, *launch;
+} misfits[] = {
+    { 2, 4, 2, 9, "servers 2 + groups 2 x group_size 4 = 10 ranks, but 9 were",
+      "-n 10" },
+    { 2, 4, 2, 11, "= 10 ranks, but 11 were", "-n 10" },
+    { 2, 4, 2, 1, "= 10 ranks, but 1 was", "mpiexec of another MPI" },
+    { 1, 3, 0, 1, "servers 0 + groups 1 x group_size 3 = 3 ranks", "-n 3" },
+    { 2, 0, 1, 4, "servers 1 + groups 2 x group_size 1 = 3 ranks, but 4",
+      "-n 3" },
+    { 3, 0, 2, 2, "servers 2 + groups 3 x group_size 1 = 5 ranks, but 2",
+      "-n 5" },
+    { 4, 0, 5, 3, "= 9 ranks, but 3 were", "-n 9" },
+};
+enum { MISFITS = sizeof misfits / sizeof misfits[0] };
+
+START_TEST(a_wrong_number_of_ranks_is_refused_with_the_sum)
+{
+    coh_plan plan = { .groups = -1 };
+
+    config->groups = misfits[_i].groups;
+    config->group_size = misfits[_i].size;
+    config->servers = misfits[_i].servers;
+    const coh_status status =
+        coh_plan_make(config, 100000, misfits[_i].ranks, &plan, &err);
+    ck_assert_int_eq(status, COH_E_LAUNCH);
+    ck_assert_int_eq(coh_status_exit_code(status), 4);
+    must_say(&err, misfits[_i].sum);
+    must_say(&err, misfits[_i].launch);
+    ck_assert_int_eq(plan.groups, -1); /* untouched */
+}
+END_TEST
+
+START_TEST(more_ranks_than_an_int_can_count_are_refused)
+{
+    coh_plan plan;
+
+    config->groups = config->group_size = 1000000;
+    ck_assert_int_eq(coh_plan_make(config, 100000, 0, &plan, &err),
+                     COH_E_LAUNCH);
+}
+END_TEST
+
+START_TEST(more_servers_than_parameters_are_refused)
+{
+    coh_plan plan;
+
+    config->servers = 12;
+    ck_assert_int_eq(coh_plan_make(config, 11, 0, &plan, &err), COH_E_LAUNCH);
+    must_say(&err, "servers: 12 for a model of 11 parameters");
+}
+END_TEST
+
+static const int64_t sizes[] = { 1,        2,         15,         16,
+                                 17,       100,       161,        1000,
+                                 7850,     16400,     262144,     262145,
+                                 594178,   1048576,   999983,     4493442,
+                                 79201498, 300000001, 5000000000, 70000000000 };
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+static const int server_counts[] = { 0, 1, 2, 3, 6, 7, 14, 16, 33, 64, 100 };
+enum { SERVER_COUNTS = sizeof server_counts / sizeof server_counts[0] };
+
+/* Blocks follow each other without gap; each belongs to one server, under the
+ * number that the server gives it. */
+static void check_cover(const coh_plan *plan)
+{
+    int64_t next = 0, wrong = 0;
+
+    for (int64_t b = 0; b < plan->nblocks; b++) {
+        const coh_range range = coh_plan_block(plan, b);
+        wrong += range.first != next || range.count <= 0 ||
+                 range.count > plan->block_count;
+        next += range.count;
+    }
+    ck_assert_int_eq(wrong, 0);
+    ck_assert_int_eq(next, plan->parameters);
+}
+
+static void check_owners(const coh_plan *plan)
+{
+    const int first = plan->servers > 0 ? 0 : -1;
+    const int last = plan->servers > 0 ? plan->servers - 1 : -1;
+    int64_t blocks = 0, parameters = 0, wrong = 0;
+
+    for (int s = first; s <= last; s++) {
+        const int64_t owned = coh_plan_owned(plan, s);
+        int64_t sum = 0;
+        for (int64_t i = 0; i < owned; i++) {
+            const int64_t b = coh_plan_owned_block(plan, s, i);
+            wrong += s >= 0 && b % plan->servers != s;
+            sum += coh_plan_block(plan, b).count;
+        }
+        ck_assert_int_eq(coh_plan_owned_parameters(plan, s), sum);
+        blocks += owned;
+        parameters += sum;
+    }
+    ck_assert_int_eq(wrong, 0);
+    ck_assert_int_eq(blocks, plan->nblocks);
+    ck_assert_int_eq(parameters, plan->parameters);
+}
+
+START_TEST(blocks_and_owners_cover_the_vector_once)
+{
+    for (int i = 0; i < SERVER_COUNTS; i++) {
+        if (sizes[_i] < server_counts[i])
+            continue;
+        const coh_plan plan = plan_of(1, 1, server_counts[i], 0, sizes[_i]);
+        check_cover(&plan);
+        check_owners(&plan);
+    }
+}
+END_TEST
+
+START_TEST(no_block_is_larger_than_the_option)
+{
+    const int64_t options[] = { 65536, 65540, 100000, 1048576, 1073741824 };
+
+    for (int k = 0; k < 5; k++) {
+        config->exchange.block = options[k];
+        for (int i = 0; i < SERVER_COUNTS; i++) {
+            if (sizes[_i] < server_counts[i])
+                continue;
+            const coh_plan plan = plan_of(1, 1, server_counts[i], 0, sizes[_i]);
+            ck_assert_int_le(plan.block_count * 4, options[k]);
+        }
+    }
+}
+END_TEST
+
+/* Whatever the layers are: at most a tenth, or one parameter, over the mean. */
+START_TEST(the_fullest_server_holds_at_most_a_tenth_over_the_mean)
+{
+    for (int i = 1; i < SERVER_COUNTS; i++) {
+        const int servers = server_counts[i];
+        if (sizes[_i] < servers)
+            continue;
+        const coh_plan plan = plan_of(1, 1, servers, 0, sizes[_i]);
+        const double mean = (double)sizes[_i] / servers;
+        for (int s = 0; s < servers; s++)
+            ck_assert_double_le((double)coh_plan_owned_parameters(&plan, s),
+                                mean * 1.1 > mean + 1 ? mean * 1.1 : mean + 1);
+    }
+}
+END_TEST
+
+/* A block that is pushed by cache lines starts at one. */
+START_TEST(blocks_of_a_large_model_start_at_cache_lines)
+{
+    const coh_plan plan = plan_of(1, 1, 3, 0, 594178);
+
+    for (int64_t b = 0; b < plan.nblocks; b++)
+        ck_assert_int_eq(coh_plan_block(&plan, b).first % 16, 0);
+}
+END_TEST
+
+/* batch, group_batch, group_size. */
+static const int64_t batches[][3] = { { 8, 0, 4 },     { 1, 0, 1 },
+                                      { 32, 1000, 3 }, { 32, 7, 8 },
+                                      { 32, 64, 4 },   { 5, 1, 3 } };
+enum { BATCHES = sizeof batches / sizeof batches[0] };
+
+START_TEST(members_share_the_samples_of_a_step)
+{
+    const int members = (int)batches[_i][2];
+    config->train.batch = batches[_i][0];
+    config->train.group_batch = batches[_i][1];
+    const coh_plan plan = plan_of(1, members, 0, 0, 1000);
+
+    ck_assert_int_eq(plan.step_samples, batches[_i][1] > 0
+                                            ? batches[_i][1]
+                                            : batches[_i][0] * members);
+    for (int64_t samples = 0; samples <= plan.step_samples; samples++) {
+        int64_t next = 0;
+        for (int m = 0; m < members; m++) {
+            const coh_range share = coh_plan_share(&plan, m, samples);
+            ck_assert_int_eq(share.first, next);
+            ck_assert_int_ge(share.count, 0);
+            ck_assert_int_le(share.count, plan.batch);
+            next += share.count;
+        }
+        ck_assert_int_eq(next, samples);
+    }
+}
+END_TEST
+
+static Suite *plan_suite(void)
+{
+    Suite *suite = suite_create("plan");
+
+    TCase *ranks = tcase_create("ranks");
+    tcase_add_checked_fixture(ranks, setup, teardown);
+    tcase_add_loop_test(ranks, every_rank_has_one_role, 0, LAYOUTS);
+    tcase_add_loop_test(ranks, a_wrong_number_of_ranks_is_refused_with_the_sum,
+                        0, MISFITS);
+    tcase_add_test(ranks, more_ranks_than_an_int_can_count_are_refused);
+    tcase_add_test(ranks, more_servers_than_parameters_are_refused);
+    suite_add_tcase(suite, ranks);
+
+    TCase *blocks = tcase_create("blocks");
+    tcase_add_checked_fixture(blocks, setup, teardown);
+    tcase_add_loop_test(blocks, blocks_and_owners_cover_the_vector_once, 0,
+                        SIZES);
+    tcase_add_loop_test(blocks, no_block_is_larger_than_the_option, 0, SIZES);
+    tcase_add_loop_test(blocks,
+                        the_fullest_server_holds_at_most_a_tenth_over_the_mean,
+                        0, SIZES);
+    tcase_add_test(blocks, blocks_of_a_large_model_start_at_cache_lines);
+    suite_add_tcase(suite, blocks);
+
+    TCase *shares = tcase_create("shares");
+    tcase_add_checked_fixture(shares, setup, teardown);
+    tcase_add_loop_test(shares, members_share_the_samples_of_a_step, 0,
+                        BATCHES);
+    suite_add_tcase(suite, shares);
+    return suite;
+}
+
+CHECK_MAIN(plan_suite)

@@ -1,0 +1,187 @@
+/* test_rule.c - update rules against a plain loop in double precision
+ * (src/common/optim/rule.h). No MPI.
+ *
+ * Tolerance: a float32 update rounds a few times, so after T updates a weight
+ * of size about 1 may be off by some T x 6e-8; 1e-5 is allowed for 50.
+ */
+#include "common/optim/rule.h"
+
+#include <math.h>
+
+#include "common/rng.h"
+#include "support/config_text.h"
+
+enum { N = 101, UPDATES = 50 };
+static const double tolerance = 1e-5;
+
+static float w[N], m[N], v[N], gradient[N];
+static double wd[N], md[N], vd[N];
+
+static void draw(float out[N], uint32_t epoch)
+{
+    const coh_rng_key key = coh_rng_key_of(1, 77);
+
+    for (int i = 0; i < N; i++) {
+        float normal[4];
+        coh_rng_normals(key, epoch, (uint64_t)i, 0, normal);
+        out[i] = normal[0];
+    }
+}
+
+static void setup(void)
+{
+    draw(w, 1000);
+    for (int i = 0; i < N; i++) {
+        wd[i] = (double)w[i];
+        m[i] = v[i] = 0;
+        md[i] = vd[i] = 0;
+    }
+}
+
+static void sgd_step(const coh_rule *rule, double rate, double scale)
+{
+    for (int i = 0; i < N; i++) {
+        const double g =
+            (double)gradient[i] * scale + (double)rule->weight_decay * wd[i];
+        md[i] = (double)rule->momentum * md[i] + g;
+        wd[i] -= rate * md[i];
+    }
+}
+
+static void adam_step(const coh_rule *rule, double rate, double scale, int t)
+{
+    const double b1 = (double)rule->beta1, b2 = (double)rule->beta2;
+
+    for (int i = 0; i < N; i++) {
+        const double g =
+            (double)gradient[i] * scale + (double)rule->weight_decay * wd[i];
+        md[i] = b1 * md[i] + (1 - b1) * g;
+        vd[i] = b2 * vd[i] + (1 - b2) * g * g;
+        wd[i] -= rate * (md[i] / (1 - pow(b1, t))) /
+                 (sqrt(vd[i] / (1 - pow(b2, t))) + (double)rule->epsilon);
+    }
+}
+
+static const coh_rule rules[] = {
+    { .kind = COH_RULE_SGD },
+    { .kind = COH_RULE_SGD, .momentum = 0.9f },
+    { .kind = COH_RULE_SGD, .momentum = 0.9f, .weight_decay = 5e-4f },
+    { .kind = COH_RULE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f },
+    { .kind = COH_RULE_ADAM,
+      .beta1 = 0.5f,
+      .beta2 = 0.9f,
+      .epsilon = 1e-3f,
+      .weight_decay = 1e-2f },
+    { .kind = COH_RULE_ADAM, .epsilon = 1e-6f },
+};
+enum { RULES = sizeof rules / sizeof rules[0] };
+
+START_TEST(a_rule_follows_its_formula)
+{
+    const coh_rule *rule = &rules[_i];
+    float *const slots[COH_SLOTS_MAX] = { m, v };
+    const float rate = 0.01f, scale = 0.125f;
+
+    for (int t = 1; t <= UPDATES; t++) {
+        draw(gradient, (uint32_t)t);
+        coh_rule_apply(rule, rate, t, N, gradient, scale, w, slots);
+        if (rule->kind == COH_RULE_SGD)
+            sgd_step(rule, (double)rate, (double)scale);
+        else
+            adam_step(rule, (double)rate, (double)scale, t);
+    }
+    for (int i = 0; i < N; i++)
+        ck_assert_double_eq_tol((double)w[i], wd[i], tolerance);
+}
+END_TEST
+
+/* Powers of two: exact in float32. w = 1 - 0.5 (2 x 0.5 + 0.25 x 1). */
+START_TEST(weight_decay_is_added_to_the_mean_gradient)
+{
+    const coh_rule rule = { .kind = COH_RULE_SGD, .weight_decay = 0.25f };
+    float one = 1, slot = 0;
+    const float two = 2;
+    float *const slots[COH_SLOTS_MAX] = { &slot, NULL };
+
+    coh_rule_apply(&rule, 0.5f, 1, 1, &two, 0.5f, &one, slots);
+    ck_assert_float_eq(one, 0.375f);
+    ck_assert_float_eq(slot, 1.25f);
+}
+END_TEST
+
+/* The first update of Adam is the rate against the sign of the gradient. */
+START_TEST(the_first_update_of_adam_is_the_rate)
+{
+    const coh_rule rule = rules[3];
+    float *const slots[COH_SLOTS_MAX] = { m, v };
+    float before[N];
+
+    memcpy(before, w, sizeof w);
+    draw(gradient, 1);
+    coh_rule_apply(&rule, 0.01f, 1, N, gradient, 1, w, slots);
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq_tol(w[i] - before[i],
+                               gradient[i] > 0 ? -0.01f : 0.01f, 1e-6f);
+}
+END_TEST
+
+/* The vector may be cut anywhere: each element's bits are its own. */
+START_TEST(an_update_in_pieces_gives_the_same_bits)
+{
+    const coh_rule *rule = &rules[_i];
+    float w2[N], m2[N] = { 0 }, v2[N] = { 0 };
+    float *const all[COH_SLOTS_MAX] = { m, v };
+    const int cuts[] = { 0, 1, 18, 35, 100, N };
+
+    memcpy(w2, w, sizeof w);
+    for (int t = 1; t <= 3; t++) {
+        draw(gradient, (uint32_t)t);
+        coh_rule_apply(rule, 0.1f, t, N, gradient, 0.3f, w, all);
+        for (int c = 0; c < 5; c++) {
+            const int at = cuts[c];
+            float *const slots[COH_SLOTS_MAX] = { m2 + at, v2 + at };
+            coh_rule_apply(rule, 0.1f, t, cuts[c + 1] - at, gradient + at, 0.3f,
+                           w2 + at, slots);
+        }
+    }
+    ck_assert_mem_eq(w, w2, sizeof w);
+    ck_assert_mem_eq(m, m2, sizeof m);
+    ck_assert_mem_eq(v, v2, sizeof v);
+}
+END_TEST
+
+START_TEST(a_rule_is_what_the_config_says)
+{
+    coh_config *config = config_of(
+        DATA MODEL "optimizer: {rule: adam, beta1: 0.5, beta2: 0.25, epsilon: "
+                   "0.125, weight_decay: 2, momentum: 0.75}\n");
+    const coh_rule rule = coh_rule_of(config);
+
+    ck_assert_int_eq(rule.kind, COH_RULE_ADAM);
+    ck_assert_float_eq(rule.beta1, 0.5f);
+    ck_assert_float_eq(rule.beta2, 0.25f);
+    ck_assert_float_eq(rule.epsilon, 0.125f);
+    ck_assert_float_eq(rule.weight_decay, 2);
+    ck_assert_float_eq(rule.momentum, 0.75f);
+    ck_assert_int_eq(coh_rule_slots(&rule), 2);
+    ck_assert_int_eq(coh_rule_slots(&rules[0]), 1);
+    coh_config_destroy(&config);
+}
+END_TEST
+
+static Suite *rule_suite(void)
+{
+    Suite *suite = suite_create("rule");
+    TCase *core = tcase_create("core");
+    tcase_add_checked_fixture(core, setup, NULL);
+    tcase_add_loop_test(core, a_rule_follows_its_formula, 0, RULES);
+    tcase_add_test(core, weight_decay_is_added_to_the_mean_gradient);
+    tcase_add_test(core, the_first_update_of_adam_is_the_rate);
+    tcase_add_loop_test(core, an_update_in_pieces_gives_the_same_bits, 0,
+                        RULES);
+    tcase_add_test(core, a_rule_is_what_the_config_says);
+    suite_add_tcase(suite, core);
+    return suite;
+}
+
+CHECK_MAIN(rule_suite)

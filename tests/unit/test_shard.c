@@ -1,0 +1,244 @@
+/* test_shard.c - parameters with their state and versions
+ * (src/common/optim/shard.h). No MPI. */
+#include "common/optim/shard.h"
+
+#include <stdlib.h>
+
+#include "common/rng.h"
+#include "support/check_run.h"
+
+/* 4 blocks of 16 and one of 3. */
+enum { PARAMETERS = 67, BLOCK = 16, NBLOCKS = 5 };
+
+static coh_plan plan_of(int servers)
+{
+    return (coh_plan){ .groups = 1,
+                       .group_size = 1,
+                       .servers = servers,
+                       .parameters = PARAMETERS,
+                       .nblocks = NBLOCKS,
+                       .block_count = BLOCK };
+}
+
+static const coh_rule rules[] = {
+    { .kind = COH_RULE_SGD, .momentum = 0.9f, .weight_decay = 0.01f },
+    { .kind = COH_RULE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f },
+};
+
+static float values[PARAMETERS], gradient[PARAMETERS];
+static coh_err err;
+
+static void setup(void)
+{
+    err = COH_ERR_INIT;
+    for (int i = 0; i < PARAMETERS; i++) {
+        values[i] = (float)i;
+        gradient[i] = 0.25f * (float)(i % 7) - 1;
+    }
+}
+
+static coh_shard *shard_of(const coh_plan *plan, int server,
+                           const coh_rule *rule)
+{
+    coh_shard *shard = NULL;
+
+    ck_assert_int_eq(coh_shard_new(plan, server, rule, &shard, &err), COH_OK);
+    return shard;
+}
+
+START_TEST(a_new_shard_is_zero_at_version_0)
+{
+    const coh_plan plan = plan_of(2);
+    coh_shard *shard = shard_of(&plan, 1, &rules[1]);
+
+    ck_assert_int_eq(coh_shard_count(shard), 2 * BLOCK);
+    ck_assert_int_eq(coh_shard_nblocks(shard), 2);
+    ck_assert_int_eq(coh_shard_nslots(shard), 2);
+    for (int i = 0; i < 2 * BLOCK; i++) {
+        ck_assert_float_eq(coh_shard_values(shard)[i], 0);
+        ck_assert_float_eq(coh_shard_slot(shard, 0)[i], 0);
+        ck_assert_float_eq(coh_shard_slot(shard, 1)[i], 0);
+    }
+    ck_assert_int_eq(coh_shard_version(shard, 1), 0);
+    ck_assert_int_eq(coh_shard_version(shard, 3), 0);
+    coh_shard_destroy(&shard);
+    coh_shard_destroy(&shard); /* twice is once */
+    ck_assert_ptr_null(shard);
+}
+END_TEST
+
+START_TEST(load_takes_the_owned_blocks)
+{
+    const coh_plan plan = plan_of(2);
+    coh_shard *shard = shard_of(&plan, 0, &rules[0]);
+
+    coh_shard_load(shard, values);
+    ck_assert_int_eq(coh_shard_count(shard), 2 * BLOCK + 3);
+    ck_assert_mem_eq(coh_shard_block(shard, 0), values, BLOCK * 4);
+    ck_assert_mem_eq(coh_shard_block(shard, 2), values + 32, BLOCK * 4);
+    ck_assert_mem_eq(coh_shard_block(shard, 4), values + 64, 3 * 4);
+    ck_assert_ptr_eq(coh_shard_block(shard, 2),
+                     coh_shard_values(shard) + BLOCK);
+    coh_shard_destroy(&shard);
+}
+END_TEST
+
+START_TEST(load_forgets_state_and_versions)
+{
+    const coh_plan plan = plan_of(0);
+    coh_shard *shard = shard_of(&plan, -1, &rules[0]);
+
+    coh_shard_load(shard, values);
+    coh_shard_apply(shard, 1, gradient, 1, 0.5f);
+    coh_shard_load(shard, values);
+    ck_assert_int_eq(coh_shard_version(shard, 1), 0);
+    ck_assert_float_eq(coh_shard_slot(shard, 0)[BLOCK], 0);
+    ck_assert_mem_eq(coh_shard_values(shard), values, sizeof values);
+    coh_shard_destroy(&shard);
+}
+END_TEST
+
+START_TEST(apply_changes_only_the_block_named)
+{
+    const coh_plan plan = plan_of(0);
+    coh_shard *shard = shard_of(&plan, -1, &rules[_i]);
+
+    coh_shard_load(shard, values);
+    coh_shard_apply(shard, 3, gradient, 2, 0.5f);
+    for (int b = 0; b < NBLOCKS; b++)
+        ck_assert_int_eq(coh_shard_version(shard, b), b == 3);
+    for (int i = 0; i < PARAMETERS; i++) {
+        const bool inside = i >= 3 * BLOCK && i < 4 * BLOCK;
+        ck_assert(inside || coh_shard_values(shard)[i] == values[i]);
+        ck_assert(inside || coh_shard_slot(shard, 0)[i] == 0);
+    }
+    ck_assert_float_ne(coh_shard_values(shard)[3 * BLOCK], values[3 * BLOCK]);
+    coh_shard_destroy(&shard);
+}
+END_TEST
+
+START_TEST(the_short_last_block_ends_where_the_vector_ends)
+{
+    const coh_plan plan = plan_of(0);
+    coh_shard *shard = shard_of(&plan, -1, &rules[1]);
+
+    coh_shard_apply(shard, 4, gradient, 1, 0.5f); /* under ASan: no overrun */
+    ck_assert_int_eq(coh_shard_version(shard, 4), 1);
+    coh_shard_destroy(&shard);
+}
+END_TEST
+
+/* Exact in float32: 8 - 0.5 x (6 / 3). */
+START_TEST(the_gradient_is_a_sum_over_the_weight)
+{
+    const coh_plan plan = plan_of(0);
+    const coh_rule plain = { .kind = COH_RULE_SGD };
+    coh_shard *shard = shard_of(&plan, -1, &plain);
+    float sum[BLOCK] = { 8 };
+
+    coh_shard_load(shard, values);
+    coh_shard_apply(shard, 1, sum, 4, 0.5f);
+    ck_assert_float_eq(coh_shard_block(shard, 1)[0], BLOCK - 0.5f * 2);
+    coh_shard_destroy(&shard);
+}
+END_TEST
+
+/* The first update of Adam, t = 1, is the rate against the sign. */
+START_TEST(the_first_update_of_a_block_is_its_first)
+{
+    const coh_plan plan = plan_of(0);
+    coh_shard *shard = shard_of(&plan, -1, &rules[1]);
+    float sum[BLOCK] = { 8 };
+
+    coh_shard_apply(shard, 0, sum, 4, 0.5f);
+    coh_shard_apply(shard, 2, sum, 4, 0.5f);
+    ck_assert_float_eq_tol(coh_shard_block(shard, 0)[0], -0.5f, 1e-6f);
+    ck_assert_float_eq_tol(coh_shard_block(shard, 2)[0], -0.5f, 1e-6f);
+    coh_shard_destroy(&shard);
+}
+END_TEST
+
+/* The servers' parts together are what one owner of all would have. */
+START_TEST(two_servers_update_as_one_does)
+{
+    const coh_plan one = plan_of(0), two = plan_of(2);
+    coh_shard *whole = shard_of(&one, -1, &rules[_i]);
+    coh_shard *parts[2] = { shard_of(&two, 0, &rules[_i]),
+                            shard_of(&two, 1, &rules[_i]) };
+
+    coh_shard_load(whole, values);
+    coh_shard_load(parts[0], values);
+    coh_shard_load(parts[1], values);
+    for (int t = 0; t < 5; t++) {
+        for (int b = NBLOCKS - 1; b >= 0; b--) {
+            const coh_range range = coh_plan_block(&one, b);
+            coh_shard_apply(whole, b, gradient + range.first, 3, 0.1f);
+            coh_shard_apply(parts[b % 2], b, gradient + range.first, 3, 0.1f);
+        }
+    }
+    for (int b = 0; b < NBLOCKS; b++) {
+        const size_t bytes = (size_t)coh_plan_block(&one, b).count * 4;
+        ck_assert_mem_eq(coh_shard_block(whole, b),
+                         coh_shard_block(parts[b % 2], b), bytes);
+        ck_assert_int_eq(coh_shard_version(parts[b % 2], b), 5);
+    }
+    coh_shard_destroy(&whole);
+    coh_shard_destroy(&parts[0]);
+    coh_shard_destroy(&parts[1]);
+}
+END_TEST
+
+START_TEST(a_server_may_own_nothing)
+{
+    const coh_plan plan = plan_of(9);
+    coh_shard *empty = shard_of(&plan, 7, &rules[1]);
+
+    coh_shard_load(empty, values);
+    ck_assert_int_eq(coh_shard_count(empty), 0);
+    ck_assert_int_eq(coh_shard_nblocks(empty), 0);
+    coh_shard_destroy(&empty);
+}
+END_TEST
+
+#ifndef __SANITIZE_ADDRESS__ /* which ends the process instead */
+START_TEST(memory_that_is_not_there_is_a_failure)
+{
+    coh_plan plan = plan_of(0);
+    coh_shard *none = NULL;
+    plan.parameters = plan.block_count = (int64_t)1 << 45;
+    plan.nblocks = 1;
+
+    ck_assert_int_eq(coh_shard_new(&plan, -1, &rules[0], &none, &err),
+                     COH_E_NOMEM);
+    ck_assert_ptr_null(none);
+}
+END_TEST
+#endif
+
+static Suite *shard_suite(void)
+{
+    Suite *suite = suite_create("shard");
+
+    TCase *core = tcase_create("core");
+    tcase_add_checked_fixture(core, setup, NULL);
+    tcase_add_test(core, a_new_shard_is_zero_at_version_0);
+    tcase_add_test(core, load_takes_the_owned_blocks);
+    tcase_add_test(core, load_forgets_state_and_versions);
+    tcase_add_loop_test(core, apply_changes_only_the_block_named, 0, 2);
+    tcase_add_test(core, the_gradient_is_a_sum_over_the_weight);
+    tcase_add_test(core, the_first_update_of_a_block_is_its_first);
+    tcase_add_loop_test(core, two_servers_update_as_one_does, 0, 2);
+    suite_add_tcase(suite, core);
+
+    TCase *edges = tcase_create("edges");
+    tcase_add_checked_fixture(edges, setup, NULL);
+    tcase_add_test(edges, the_short_last_block_ends_where_the_vector_ends);
+    tcase_add_test(edges, a_server_may_own_nothing);
+#ifndef __SANITIZE_ADDRESS__
+    tcase_add_test(edges, memory_that_is_not_there_is_a_failure);
+#endif
+    suite_add_tcase(suite, edges);
+    return suite;
+}
+
+CHECK_MAIN(shard_suite)
