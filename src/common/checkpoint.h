@@ -60,11 +60,11 @@ coh_status coh_checkpoint_commit(const char *folder, const char *name,
 coh_status coh_checkpoint_newest(const char *checkpoints, char out[PATH_MAX],
                                  coh_err *err);
 
-/* Remove all but the `keep` newest step_N and stray .tmp folders. Failures are
- * left alone: the next call tries again. */
+/* Remove all but the `keep` newest whole step_N, and stray .tmp folders.
+ * Failures are left alone: the next call tries again. */
 void coh_checkpoint_prune(const char *checkpoints, int64_t keep);
 
-/* Fail with COH_E_IO (file), COH_E_DATA (content), COH_E_CONFIG (a part does
+/* Fail with COH_E_DATA (no such file, or its content), COH_E_CONFIG (a part does
  * not fit the shard: what differs). The shard is whole only on COH_OK. */
 coh_status coh_checkpoint_read_manifest(const char *folder, coh_manifest *out,
                                         coh_err *err);

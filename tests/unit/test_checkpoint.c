@@ -288,8 +288,7 @@ END_TEST
 
 START_TEST(prune_keeps_the_newest_and_removes_what_is_unfinished)
 {
-    make_some();
-    ck_assert_int_eq(rmdir(scratch_path("step_300")), 0);
+    make_some(); /* step_300 has no manifest: not counted, and left alone */
     coh_checkpoint_prune(scratch_folder, 2);
     ck_assert(coh_path_exists(scratch_path("step_100")));
     ck_assert(coh_path_exists(scratch_path("step_20")));
