@@ -69,17 +69,21 @@ static coh_status check_manifest(const training *self, const char *checkpoint,
     return COH_OK;
 }
 
-/* Claim the folder and read what to resume from; on rank 0 alone. */
+/* Choose what to resume from, check it, and only then claim the folder; on
+ * rank 0 alone. */
 static coh_status claim(training *self, const coh_args *args, coh_err *err)
 {
-    coh_status status = coh_run_folder_claim(self->job.config, args->resume,
-                                             &self->folder, err);
-    if (status != COH_OK || self->folder.checkpoint[0] == '\0')
-        return status;
-    status = coh_checkpoint_read_manifest(self->folder.checkpoint, &self->start,
-                                          err);
-    return status == COH_OK ? check_manifest(self, self->folder.checkpoint, err)
-                            : status;
+    const char *checkpoint = self->folder.checkpoint;
+
+    coh_status status = coh_run_folder_choose(self->job.config, args->resume,
+                                              &self->folder, err);
+    if (status == COH_OK && checkpoint[0] != '\0')
+        status = coh_checkpoint_read_manifest(checkpoint, &self->start, err);
+    if (status == COH_OK && checkpoint[0] != '\0')
+        status = check_manifest(self, checkpoint, err);
+    return status == COH_OK
+               ? coh_run_folder_claim(self->job.config, &self->folder, err)
+               : status;
 }
 
 /* The manifest of a run that begins. */

@@ -57,51 +57,61 @@ static coh_status write_config(const coh_config *config, const char *folder,
     if (fclose(out) != 0 || bad)
         return coh_fail(err, COH_E_IO, "cannot write '%s': %s", temporary,
                         strerror(errno));
-    return coh_path_rename(temporary, path, err);
+    status = coh_path_sync(temporary, err);
+    return status == COH_OK ? coh_path_rename(temporary, path, err) : status;
 }
 
-/* out->checkpoint, as `resume` asks for it. */
-static coh_status choose_checkpoint(const char *resume, coh_run_folder *out,
-                                    coh_err *err)
+static bool is_same_file(const char *a, const char *b)
 {
-    const bool is_auto = strcmp(resume, "auto") == 0;
-    const coh_status status =
-        coh_run_folder_find(is_auto ? out->path : resume, out->checkpoint, err);
+    struct stat left, right;
 
-    if (status != COH_PENDING)
-        return status;
-    out->checkpoint[0] = '\0';
-    if (is_auto)
-        return COH_OK;
-    return coh_fail(err, COH_E_CONFIG,
-                    "--resume '%s': no checkpoint there: give a run folder, "
-                    "a checkpoints/step_N folder, or auto",
-                    resume);
+    return stat(a, &left) == 0 && stat(b, &right) == 0 &&
+           left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
-coh_status coh_run_folder_claim(const coh_config *config, const char *resume,
-                                coh_run_folder *out, coh_err *err)
+coh_status coh_run_folder_choose(const coh_config *config, const char *resume,
+                                 coh_run_folder *out, coh_err *err)
 {
-    char path[PATH_MAX];
+    char own[PATH_MAX];
 
     memset(out, 0, sizeof *out);
     coh_status status =
         coh_path(out->path, err, "%s/%s", config->run.out, config->run.name);
-    if (status == COH_OK && resume != NULL)
-        status = choose_checkpoint(resume, out, err);
+    if (status != COH_OK || resume == NULL)
+        return status;
+    const coh_status has_own = coh_run_folder_find(out->path, own, err);
+    if (has_own < 0)
+        return has_own;
+    if (strcmp(resume, "auto") == 0) {
+        out->may_exist = true;
+        return has_own == COH_OK ? coh_path(out->checkpoint, err, "%s", own)
+                                 : COH_OK;
+    }
+    status = coh_run_folder_find(resume, out->checkpoint, err);
+    if (status == COH_PENDING)
+        return coh_fail(err, COH_E_CONFIG,
+                        "--resume '%s': no checkpoint there: give a run "
+                        "folder, a checkpoints/step_N folder, or auto",
+                        resume);
+    out->may_exist = has_own == COH_OK && is_same_file(own, out->checkpoint);
+    return status;
+}
+
+coh_status coh_run_folder_claim(const coh_config *config,
+                                const coh_run_folder *self, coh_err *err)
+{
+    static const char *const inner[] = { "log", "checkpoints" };
+    char path[PATH_MAX];
+
+    coh_status status = coh_folder_make(config->run.out, err);
     if (status == COH_OK)
-        status = coh_folder_make(config->run.out, err);
-    if (status == COH_OK)
-        status = make_own(out->path, resume != NULL, err);
-    if (status == COH_OK)
-        status = coh_path(path, err, "%s/log", out->path);
-    if (status == COH_OK)
-        status = coh_folder_make(path, err);
-    if (status == COH_OK)
-        status = coh_path(path, err, "%s/checkpoints", out->path);
-    if (status == COH_OK)
-        status = coh_folder_make(path, err);
-    return status == COH_OK ? write_config(config, out->path, err) : status;
+        status = make_own(self->path, self->may_exist, err);
+    for (int i = 0; i < 2 && status == COH_OK; i++) {
+        status = coh_path(path, err, "%s/%s", self->path, inner[i]);
+        if (status == COH_OK)
+            status = coh_folder_make(path, err);
+    }
+    return status == COH_OK ? write_config(config, self->path, err) : status;
 }
 
 bool coh_run_folder_is_done(const char *folder)

@@ -42,6 +42,11 @@ train 3 half0 --set train.epochs=9 --resume auto --set servers=2
 is "other servers: exit code" "$code" 2
 holds "other servers" "$work/half0.out" "servers.*of then"
 
+holds "a refused resume changes nothing" "$work/half0/config.yaml" \
+    "train_samples: 203"
+train 1 half0 --set train.epochs=9 --resume "$work/other"
+is "another's checkpoint into a folder: exit code" "$code" 2
+
 # The time limit: saved, exit code 5, and the rest done by the next job.
 train 3 limited --set groups=2 --set servers=1 --set train.epochs=100000 \
     --set run.time_limit=1

@@ -30,10 +30,17 @@ static void teardown(void)
     scratch_remove();
 }
 
-static void claim(const char *resume)
+static coh_status take(const char *resume)
 {
     const coh_status status =
-        coh_run_folder_claim(config, resume, &folder, &err);
+        coh_run_folder_choose(config, resume, &folder, &err);
+    return status == COH_OK ? coh_run_folder_claim(config, &folder, &err)
+                            : status;
+}
+
+static void claim(const char *resume)
+{
+    const coh_status status = take(resume);
     ck_assert_msg(status == COH_OK, "%s", err.text);
 }
 
@@ -69,8 +76,7 @@ START_TEST(a_second_run_of_the_name_is_refused_and_changes_nothing)
 {
     claim(NULL);
     scratch_write("runs/deep/hep/config.yaml", "mine");
-    ck_assert_int_eq(coh_run_folder_claim(config, NULL, &folder, &err),
-                     COH_E_CONFIG);
+    ck_assert_int_eq(take(NULL), COH_E_CONFIG);
     must_say(&err, scratch_path("runs/deep/hep"));
     must_say(&err, "--resume auto");
     must_say(&err, "run.name");
@@ -110,17 +116,36 @@ START_TEST(a_run_or_a_checkpoint_can_be_named)
     ck_assert_str_eq(folder.checkpoint,
                      scratch_path("other/checkpoints/step_4"));
     ck_assert_str_eq(folder.path, scratch_path("runs/deep/hep"));
+}
+END_TEST
+
+START_TEST(another_runs_checkpoint_does_not_take_over_a_folder)
+{
+    make_checkpoint("other/checkpoints/step_3");
     claim(scratch_path("other/checkpoints/step_3"));
     ck_assert_str_eq(folder.checkpoint,
                      scratch_path("other/checkpoints/step_3"));
+    ck_assert_int_eq(take(scratch_path("other/checkpoints/step_3")),
+                     COH_E_CONFIG);
+    must_say(&err, "exists");
+}
+END_TEST
+
+START_TEST(a_run_goes_on_in_its_folder_from_its_newest_checkpoint_only)
+{
+    claim(NULL);
+    make_checkpoint("runs/deep/hep/checkpoints/step_9");
+    make_checkpoint("runs/deep/hep/checkpoints/step_10");
+    claim(scratch_path("runs/deep/hep"));
+    claim(scratch_path("runs/deep/hep/checkpoints/step_10"));
+    ck_assert_int_eq(take(scratch_path("runs/deep/hep/checkpoints/step_9")),
+                     COH_E_CONFIG);
 }
 END_TEST
 
 START_TEST(a_folder_without_a_checkpoint_is_refused_and_claims_nothing)
 {
-    ck_assert_int_eq(
-        coh_run_folder_claim(config, scratch_path("none"), &folder, &err),
-        COH_E_CONFIG);
+    ck_assert_int_eq(take(scratch_path("none")), COH_E_CONFIG);
     must_say(&err, "none': no checkpoint there");
     ck_assert(!coh_path_exists(scratch_path("runs")));
 }
@@ -146,8 +171,7 @@ END_TEST
 START_TEST(a_folder_that_cannot_be_made_says_why)
 {
     scratch_write("runs", "a file in the way");
-    ck_assert_int_eq(coh_run_folder_claim(config, NULL, &folder, &err),
-                     COH_E_IO);
+    ck_assert_int_eq(take(NULL), COH_E_IO);
     must_say(&err, scratch_path("runs"));
     must_say(&err, "Not a directory");
 }
@@ -169,6 +193,9 @@ static Suite *run_folder_suite(void)
     tcase_add_test(resume, auto_begins_a_run_that_has_not_begun);
     tcase_add_test(resume, auto_goes_on_from_the_newest_checkpoint);
     tcase_add_test(resume, a_run_or_a_checkpoint_can_be_named);
+    tcase_add_test(resume, another_runs_checkpoint_does_not_take_over_a_folder);
+    tcase_add_test(resume,
+                   a_run_goes_on_in_its_folder_from_its_newest_checkpoint_only);
     tcase_add_test(resume,
                    a_folder_without_a_checkpoint_is_refused_and_claims_nothing);
     tcase_add_test(resume, find_tells_runs_checkpoints_and_others_apart);
