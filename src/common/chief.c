@@ -92,12 +92,12 @@ static void stop(coh_chief *self, coh_status status, const char *reason)
 {
     const coh_status before = coh_registrar_status(self->registrar);
 
-    if (before == COH_OK || (before > 0 && status < 0)) {
-        snprintf(self->reason, sizeof self->reason, "%s", reason);
-        coh_log_write(self->facts.log,
-                      status < 0 ? COH_LOG_ERROR : COH_LOG_WARN, "%s", reason);
-    }
     coh_registrar_stop(self->registrar, status);
+    if (coh_registrar_status(self->registrar) == before)
+        return; /* it makes no difference any more */
+    snprintf(self->reason, sizeof self->reason, "%s", reason);
+    coh_log_write(self->facts.log, status < 0 ? COH_LOG_ERROR : COH_LOG_WARN,
+                  "%s", reason);
 }
 
 void coh_chief_fail(coh_chief *self, coh_status status, const char *reason)

@@ -114,7 +114,8 @@
     INT("exchange.block", exchange.block, 1048576, 65536, 1073741824, "bytes", \
         "size of a block: what is sent, versioned and placed")                 \
     REAL("exchange.timeout", exchange.timeout, 600, 1, 1e7, "s",               \
-         "a peer silent for this long is lost (exit code 6)")                  \
+         "a peer silent for this long is lost (exit code 6); more than a "     \
+         "checkpoint takes")                                                   \
     ROOM("eval", "measuring the network during and after training")            \
     REAL("eval.every", eval.every, 1, 0, 1e9, "epochs",                        \
          "time between two evaluations; 0 is only the one at the end")         \

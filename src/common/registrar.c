@@ -68,6 +68,8 @@ void coh_registrar_stop(coh_registrar *self, coh_status status)
 {
     if (self->is_cut_short && (self->is_lost || status >= 0))
         return;
+    if (status >= 0 && self->is_tested)
+        return; /* trained and saved: the test may as well end */
     self->is_cut_short = true;
     self->status = status;
     self->is_lost = status < 0;

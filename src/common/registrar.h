@@ -60,7 +60,8 @@ void coh_registrar_destroy(coh_registrar **self);
 void coh_registrar_report(coh_registrar *self, const coh_report *report);
 
 /* End the run early: no more grants, a save, and no test. The first wins, but
- * a failure (status < 0) wins over COH_STOPPED; after one nothing is saved. */
+ * a failure (status < 0) wins over COH_STOPPED; after one nothing is saved.
+ * COH_STOPPED during the test changes nothing: all is trained and saved. */
 void coh_registrar_stop(coh_registrar *self, coh_status status);
 
 /* What `group` may do next. False: nothing for now, ask again after the next

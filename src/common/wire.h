@@ -86,10 +86,12 @@ typedef struct coh_report {
     char text[COH_REPORT_TEXT]; /* why */
 } coh_report;
 
-/* Server 0 to the others: write your part of a checkpoint, or end. */
+/* Server 0 to the others: write your part of a checkpoint, or end; or only
+ * that it lives. */
 typedef enum coh_order_kind {
     COH_ORDER_SAVE = 1,
-    COH_ORDER_STOP
+    COH_ORDER_STOP,
+    COH_ORDER_ALIVE
 } coh_order_kind;
 
 enum { COH_ORDER_TEXT = 2048 };

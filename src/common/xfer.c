@@ -13,7 +13,8 @@
 static const double yield_s = 1e-3, sleep_s = 50e-6;
 
 struct coh_xfer {
-    int peer; /* of the first part; -1 for a collective */
+    int peer;  /* of the first part; -1 for a collective */
+    int error; /* the first of MPI's that is not MPI_SUCCESS: a peer is lost */
     int nrequests;
     MPI_Request requests[]; /* [nrequests] */
 };
@@ -24,21 +25,33 @@ static coh_xfer *new_xfer(int peer, int nrequests)
         malloc(sizeof *self + (size_t)nrequests * sizeof self->requests[0]);
     COH_ASSERT(self != NULL);
     self->peer = peer;
+    self->error = MPI_SUCCESS;
     self->nrequests = nrequests;
+    for (int i = 0; i < nrequests; i++)
+        self->requests[i] = MPI_REQUEST_NULL;
     return self;
 }
 
-static void post(MPI_Comm comm, const coh_xfer_part *part, MPI_Request *request)
+/* An error of MPI in a transfer means what a passed deadline means: somebody is
+ * gone. It is kept, and told by finish(). */
+static void note(coh_xfer *self, int rc)
+{
+    if (rc != MPI_SUCCESS && self->error == MPI_SUCCESS)
+        self->error = rc;
+}
+
+static void post(coh_xfer *self, MPI_Comm comm, const coh_xfer_part *part,
+                 MPI_Request *request)
 {
     const int bytes = (int)part->bytes;
 
     COH_ASSERT(part->bytes >= 0 && part->bytes <= INT_MAX);
     if (part->way == COH_XFER_RECV)
-        COH_MPI(MPI_Irecv(part->data, bytes, MPI_BYTE, part->peer,
-                          (int)part->tag, comm, request));
+        note(self, MPI_Irecv(part->data, bytes, MPI_BYTE, part->peer,
+                             (int)part->tag, comm, request));
     else
-        COH_MPI(MPI_Isend(part->data, bytes, MPI_BYTE, part->peer,
-                          (int)part->tag, comm, request));
+        note(self, MPI_Isend(part->data, bytes, MPI_BYTE, part->peer,
+                             (int)part->tag, comm, request));
 }
 
 coh_xfer *coh_xfer_begin(MPI_Comm comm, const coh_xfer_part *parts, int nparts)
@@ -48,11 +61,11 @@ coh_xfer *coh_xfer_begin(MPI_Comm comm, const coh_xfer_part *parts, int nparts)
 
     for (int i = 0; i < nparts; i++) {
         if (parts[i].way == COH_XFER_RECV)
-            post(comm, &parts[i], &self->requests[next++]);
+            post(self, comm, &parts[i], &self->requests[next++]);
     }
     for (int i = 0; i < nparts; i++) {
         if (parts[i].way == COH_XFER_SEND)
-            post(comm, &parts[i], &self->requests[next++]);
+            post(self, comm, &parts[i], &self->requests[next++]);
     }
     return self;
 }
@@ -63,8 +76,8 @@ static coh_xfer *begin_sum(MPI_Comm comm, void *data, int64_t count,
     coh_xfer *self = new_xfer(-1, 1);
 
     COH_ASSERT(count >= 0 && count <= INT_MAX);
-    COH_MPI(MPI_Iallreduce(MPI_IN_PLACE, data, (int)count, type, MPI_SUM, comm,
-                           &self->requests[0]));
+    note(self, MPI_Iallreduce(MPI_IN_PLACE, data, (int)count, type, MPI_SUM,
+                              comm, &self->requests[0]));
     return self;
 }
 
@@ -85,8 +98,8 @@ coh_xfer *coh_xfer_begin_gather_sum(MPI_Comm comm, float *data, int64_t count)
 
     COH_ASSERT(count >= 0 && count <= INT_MAX);
     COH_MPI(MPI_Comm_rank(comm, &rank));
-    COH_MPI(MPI_Ireduce(rank == 0 ? MPI_IN_PLACE : data, data, (int)count,
-                        MPI_FLOAT, MPI_SUM, 0, comm, &self->requests[0]));
+    note(self, MPI_Ireduce(rank == 0 ? MPI_IN_PLACE : data, data, (int)count,
+                           MPI_FLOAT, MPI_SUM, 0, comm, &self->requests[0]));
     return self;
 }
 
@@ -103,23 +116,31 @@ coh_xfer *coh_xfer_begin_spread(MPI_Comm comm, void *data, int64_t bytes)
 bool coh_xfer_test(coh_xfer *self)
 {
     int done = 0;
-    COH_MPI(MPI_Testall(self->nrequests, self->requests, &done,
-                        MPI_STATUSES_IGNORE));
-    return done != 0;
+
+    note(self, MPI_Testall(self->nrequests, self->requests, &done,
+                           MPI_STATUSES_IGNORE));
+    return done != 0 || self->error != MPI_SUCCESS;
 }
 
 static coh_status give_up(const coh_xfer *self, double timeout_s,
                           const char *what, coh_err *err)
 {
-    char who[32] = "its group";
+    char who[32] = "its group", why[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
 
     if (self->peer >= 0)
         snprintf(who, sizeof who, "rank %d", self->peer);
+    if (self->error == MPI_SUCCESS)
+        snprintf(why, sizeof why,
+                 "it was waited for for %.0f s, the limit "
+                 "that exchange.timeout sets",
+                 timeout_s);
+    else
+        (void)MPI_Error_string(self->error, why, &length);
     return coh_fail(err, COH_E_PEER,
-                    "waited %.0f s for %s (%s): it is lost or too slow; look "
-                    "at its log and node, and submit again with --resume auto "
-                    "(exchange.timeout sets the limit)",
-                    timeout_s, who, what);
+                    "%s (%s) is lost or too slow: %s; look at its log and "
+                    "node, and submit again with --resume auto",
+                    who, what, why);
 }
 
 coh_status coh_xfer_finish(coh_xfer **self, double timeout_s, const char *what,
@@ -135,6 +156,8 @@ coh_status coh_xfer_finish(coh_xfer **self, double timeout_s, const char *what,
             return give_up(*self, timeout_s, what, err);
         coh_xfer_rest(idle_s);
     }
+    if ((*self)->error != MPI_SUCCESS)
+        return give_up(*self, timeout_s, what, err);
     free(*self);
     *self = NULL;
     return COH_OK;
@@ -148,8 +171,8 @@ void coh_xfer_cancel(coh_xfer **self)
         MPI_Request *request = &(*self)->requests[i];
         if (*request == MPI_REQUEST_NULL)
             continue;
-        COH_MPI(MPI_Cancel(request));
-        COH_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
+        if (MPI_Cancel(request) == MPI_SUCCESS)
+            (void)MPI_Wait(request, MPI_STATUS_IGNORE);
     }
     free(*self);
     *self = NULL;

@@ -47,7 +47,8 @@ bool coh_xfer_test(coh_xfer *self);
 
 /* Wait for the rest, at most timeout_s seconds, free *self and set it to NULL.
  * `what` names the wait in the message. A NULL *self is fine.
- * Fails with COH_E_PEER: who did not come. The transfer is then left as it
+ * Fails with COH_E_PEER: who did not come, by the deadline or as MPI says. The
+ * transfer is then left as it
  * is, MPI may still write to its buffers, and the process should end. */
 coh_status coh_xfer_finish(coh_xfer **self, double timeout_s, const char *what,
                            coh_err *err);

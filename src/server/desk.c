@@ -16,7 +16,7 @@ typedef struct seat {
     int64_t granted, done; /* grants sent, and reported */
     double heard_s;        /* when it last reported */
     double told_s;         /* when it was last sent something */
-    bool is_stopped;
+    bool is_ready, is_stopped;
 } seat;
 
 struct coh_desk {
@@ -24,6 +24,7 @@ struct coh_desk {
     const coh_roles *roles;
     coh_chief *chief;
     double timeout_s;
+    bool is_open; /* polled once: from then on silence counts */
     seat seats[];
 };
 
@@ -53,7 +54,6 @@ coh_status coh_desk_new(const coh_config *config, const coh_plan *plan,
     for (int g = 0; g < plan->groups; g++) {
         seat *s = &self->seats[g];
         s->root_rank = coh_plan_root_rank(plan, g);
-        s->heard_s = s->told_s = coh_clock_now_s();
         post(self, s);
     }
     *out = self;
@@ -74,7 +74,7 @@ static coh_status check_silence(const coh_desk *self, int group, coh_err *err)
 {
     const seat *s = &self->seats[group];
 
-    if (s->is_stopped || s->granted == s->done ||
+    if (s->is_stopped || (s->is_ready && s->granted == s->done) ||
         coh_clock_now_s() - s->heard_s <= self->timeout_s)
         return COH_OK;
     return coh_fail(err, COH_E_PEER,
@@ -85,8 +85,18 @@ static coh_status check_silence(const coh_desk *self, int group, coh_err *err)
                     group, s->root_rank, self->timeout_s);
 }
 
+/* The groups and we have just agreed that all is ready. */
+static void open_desk(coh_desk *self)
+{
+    self->is_open = true;
+    for (int g = 0; g < self->plan->groups; g++)
+        self->seats[g].heard_s = self->seats[g].told_s = coh_clock_now_s();
+}
+
 coh_status coh_desk_poll(coh_desk *self, bool *any, coh_err *err)
 {
+    if (!self->is_open)
+        open_desk(self);
     for (int g = 0; g < self->plan->groups; g++) {
         seat *s = &self->seats[g];
         if (!coh_xfer_test(s->in)) {
@@ -101,6 +111,7 @@ coh_status coh_desk_poll(coh_desk *self, bool *any, coh_err *err)
             return status;
         *any = true;
         s->heard_s = coh_clock_now_s();
+        s->is_ready = true;
         if (s->report.status != COH_OK)
             s->done = s->granted; /* it drops the others */
         else if (s->report.kind > 0)

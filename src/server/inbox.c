@@ -125,7 +125,7 @@ static coh_status handle(coh_inbox *self, corner *c, coh_err *err)
     const double begin_s = coh_clock_now_s();
 
     coh_status status = coh_xfer_finish(&c->in, self->timeout_s, "a push", err);
-    if (status == COH_OK) /* the last answer must be gone: its buffers are */
+    if (status == COH_OK)
         status = coh_xfer_finish(&c->out, self->timeout_s,
                                  "a worker to take its weights", err);
     if (status != COH_OK)
@@ -155,7 +155,8 @@ coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err)
 {
     for (int g = 0; g < self->plan->groups; g++) {
         corner *c = &self->corners[g];
-        if (!coh_xfer_test(c->in))
+        /* The last answer must be gone before its buffers are used again. */
+        if (!coh_xfer_test(c->in) || (c->out != NULL && !coh_xfer_test(c->out)))
             continue;
         *any = true;
         const coh_status status = handle(self, c, err);

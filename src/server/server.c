@@ -12,6 +12,9 @@
 #include "server/desk.h"
 #include "server/inbox.h"
 
+/* How much sooner than exchange.timeout server 0 gives a sign of life. */
+static const double alive_share = 0.2;
+
 typedef struct server {
     coh_server_setup setup;
     coh_schedule schedule;
@@ -20,6 +23,7 @@ typedef struct server {
     coh_desk *desk;     /* server 0 */
     coh_order order;    /* the others: where the next one arrives */
     coh_xfer *incoming; /* the others: its transfer */
+    double ordered_s;   /* when an order was last given, or got */
 } server;
 
 static bool is_first(const server *self)
@@ -50,6 +54,7 @@ static coh_status order_all(server *self, coh_order *order, coh_err *err)
 {
     coh_status status = COH_OK;
 
+    self->ordered_s = coh_clock_now_s();
     for (int s = 1; s < self->setup.plan->servers && status == COH_OK; s++)
         status = message(self, COH_XFER_SEND,
                          coh_plan_server_rank(self->setup.plan, s),
@@ -173,6 +178,8 @@ static coh_status obey(server *self, bool *is_over, coh_err *err)
     coh_answer answer = { 0 };
     coh_err why = COH_ERR_INIT;
 
+    if (self->order.kind == COH_ORDER_ALIVE)
+        return COH_OK;
     if (self->order.kind == COH_ORDER_SAVE) {
         answer.status = coh_checkpoint_write_part(
             self->order.folder, self->setup.plan,
@@ -196,6 +203,16 @@ static coh_status obey(server *self, bool *is_over, coh_err *err)
 
 /* --- The loop --- */
 
+static coh_status give_sign_of_life(server *self, coh_err *err)
+{
+    const double limit_s = alive_share * self->setup.config->exchange.timeout;
+    coh_order order = { .kind = COH_ORDER_ALIVE };
+
+    if (coh_clock_now_s() - self->ordered_s < limit_s)
+        return COH_OK;
+    return order_all(self, &order, err);
+}
+
 static coh_status poll_first(server *self, bool *any, bool *is_over,
                              coh_err *err)
 {
@@ -206,16 +223,32 @@ static coh_status poll_first(server *self, bool *any, bool *is_over,
         status = save(self, err);
     if (status == COH_OK)
         status = coh_desk_grant(self->desk, err);
+    if (status == COH_OK)
+        status = give_sign_of_life(self, err);
     *is_over = coh_chief_is_done(self->setup.chief);
     return status;
+}
+
+static coh_status check_silence(const server *self, coh_err *err)
+{
+    const double limit_s = self->setup.config->exchange.timeout;
+
+    if (coh_clock_now_s() - self->ordered_s <= limit_s)
+        return COH_OK;
+    return coh_fail(err, COH_E_PEER,
+                    "server 0 (rank %d) has been silent for %.0f s: it is lost "
+                    "or too slow; look at its log and node, and submit again "
+                    "with --resume auto",
+                    coh_plan_server_rank(self->setup.plan, 0), limit_s);
 }
 
 static coh_status poll_other(server *self, bool *any, bool *is_over,
                              coh_err *err)
 {
     if (!coh_xfer_test(self->incoming))
-        return COH_OK;
+        return check_silence(self, err);
     *any = true;
+    self->ordered_s = coh_clock_now_s();
     coh_status status = coh_xfer_finish(
         &self->incoming, self->setup.config->exchange.timeout, "an order", err);
     if (status == COH_OK)
@@ -229,6 +262,8 @@ static coh_status loop(server *self, coh_err *err)
 {
     double busy_s = coh_clock_now_s(); /* when there was last something */
     bool is_over = false;
+
+    self->ordered_s = busy_s;
 
     while (!is_over) {
         bool any = false;

@@ -30,8 +30,9 @@ typedef struct coh_server_outcome {
 
 /* Collective over all servers and all groups' roots, until the chief stops the
  * run. On server 0 *out is filled and the caller frees its vectors, unless the
- * call fails. Returns the status of the run as every rank learns it, or
- * COH_E_PEER, COH_E_NOMEM, or what reading the checkpoint failed with. */
+ * call fails. How the run ended is the chief's to say: COH_OK means that it was
+ * stopped in order. Fails with COH_E_PEER, COH_E_NOMEM, or as reading the
+ * checkpoint fails; all but COH_E_PEER on every rank alike. */
 coh_status coh_server_run(const coh_server_setup *setup,
                           coh_server_outcome *out, coh_err *err);
 

@@ -202,7 +202,7 @@ static coh_status push_all(coh_exchange *self, const coh_grant *grant,
 }
 
 /* Every block's answer, if it made a trip, goes to the whole group. */
-static coh_status spread_all(coh_exchange *self, coh_err *err)
+coh_status coh_exchange_spread(coh_exchange *self, coh_err *err)
 {
     coh_status status = COH_OK;
 
@@ -259,7 +259,7 @@ coh_status coh_exchange_step(coh_exchange *self, const coh_grant *grant,
         if (status == COH_OK)
             status = spread_squares(self, &squares, err);
         if (status == COH_OK)
-            status = spread_all(self, err);
+            status = coh_exchange_spread(self, err);
     }
     *norm = sqrt(squares) / weight;
     if (status == COH_OK && !isfinite(squares))
@@ -275,5 +275,5 @@ coh_status coh_exchange_pull(coh_exchange *self, coh_err *err)
         self->blocks[b].push.weight = 0;
         begin_trip(self, &self->blocks[b], 0);
     }
-    return spread_all(self, err);
+    return coh_exchange_spread(self, err);
 }

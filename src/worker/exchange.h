@@ -47,4 +47,7 @@ coh_status coh_exchange_step(coh_exchange *self, const coh_grant *grant,
 /* With servers: fresh weights[P]. Without: nothing to do. */
 coh_status coh_exchange_pull(coh_exchange *self, coh_err *err);
 
+/* The root's weights[P] to all members. Fails with COH_E_PEER. */
+coh_status coh_exchange_spread(coh_exchange *self, coh_err *err);
+
 #endif

@@ -59,13 +59,12 @@ static coh_status compute_step(worker *self, coh_step_sums *sums, coh_err *err)
     return COH_OK;
 }
 
-static coh_status check_loss(const coh_grant *grant, const coh_step_sums *sums,
-                             coh_err *err)
+static coh_status check_loss(const coh_grant *grant, double loss, coh_err *err)
 {
-    if (isfinite(sums->loss))
+    if (isfinite(loss))
         return COH_OK;
     return coh_fail(err, COH_E_DIVERGED,
-                    "the loss of step %lld is not finite: lower "
+                    "the loss at step %lld is not finite: lower "
                     "optimizer.rate, add optimizer.warmup, or check the data "
                     "for extreme values",
                     (long long)grant->step);
@@ -89,7 +88,7 @@ static coh_status train(worker *self, const coh_grant *grant,
     if (sums.failed)
         mine = coh_agree(self->setup.roles->group, mine, err);
     if (mine == COH_OK)
-        mine = check_loss(grant, &sums.step, err);
+        mine = check_loss(grant, sums.step.loss, err);
     if (mine == COH_OK && sums.step.weight > 0) {
         mine = coh_exchange_step(self->exchange, grant, sums.step.weight,
                                  &report->gradient_norm, err);
@@ -159,14 +158,14 @@ static void keep_best(worker *self, const coh_grant *grant,
                       "the best weights so far were NOT written: %s", err.text);
 }
 
-/* Collective: the weights of RUN/best instead of the last ones. */
-static coh_status load_best(worker *self, coh_err *err)
+/* Root: the weights of RUN/best instead of the last ones. */
+static coh_status read_best(worker *self, coh_err *err)
 {
     char folder[PATH_MAX];
     coh_manifest manifest;
 
     best_folder(self, folder);
-    if (!coh_path_exists(folder))
+    if (!is_root(self) || !coh_path_exists(folder))
         return COH_OK; /* nothing was evaluated: the last are the best */
     coh_status status = coh_checkpoint_read_manifest(folder, &manifest, err);
     if (status == COH_OK &&
@@ -178,6 +177,14 @@ static coh_status load_best(worker *self, coh_err *err)
         status =
             coh_checkpoint_read_weights(folder, &manifest, self->weights, err);
     return status;
+}
+
+static coh_status load_best(worker *self, coh_err *err)
+{
+    coh_status status = read_best(self, err);
+
+    status = coh_agree(self->setup.roles->group, status, err);
+    return status == COH_OK ? coh_exchange_spread(self->exchange, err) : status;
 }
 
 /* Evaluate the validation or the test set. As train(). */
@@ -197,13 +204,15 @@ static coh_status evaluate(worker *self, const coh_grant *grant,
     if (mine == COH_E_PEER)
         return mine;
     if (is_test && selects)
-        mine = coh_agree(setup->roles->group, load_best(self, err), err);
+        mine = load_best(self, err);
     if (mine == COH_OK)
         mine =
             coh_evaluate(&evaluator, is_test ? setup->test : setup->validation,
                          self->weights, &e, err);
     if (mine == COH_E_PEER)
         return mine;
+    if (mine == COH_OK)
+        mine = check_loss(grant, e.loss, err);
     if (mine == COH_OK && !is_test && selects)
         keep_best(self, grant, &e);
     if (!is_test && coh_exchange_pull(self->exchange, err) == COH_E_PEER)

@@ -226,6 +226,22 @@ START_TEST(a_transfer_of_nothing_is_done)
 }
 END_TEST
 
+/* What MPI refuses is a peer that is not there: no abort, a status. */
+START_TEST(an_error_of_mpi_is_a_lost_peer)
+{
+    int got = -1;
+    const coh_xfer_part part = { COH_XFER_SEND, size, COH_TAG_GRANT, &got,
+                                 sizeof got };
+
+    COH_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    coh_xfer *xfer = coh_xfer_begin(MPI_COMM_WORLD, &part, 1);
+    ck_assert(coh_xfer_test(xfer));
+    ck_assert_int_eq(coh_xfer_finish(&xfer, 5, "a grant", &err), COH_E_PEER);
+    ck_assert_ptr_nonnull(strstr(err.text, "a grant"));
+    coh_xfer_cancel(&xfer);
+}
+END_TEST
+
 /* Nobody sends: the wait ends at its limit and says for whom and for what.
  * What is left is then cancelled, as it is not in a real run. */
 START_TEST(a_wait_gives_up_at_its_limit_and_says_for_whom)
@@ -241,7 +257,7 @@ START_TEST(a_wait_gives_up_at_its_limit_and_says_for_whom)
 
     coh_xfer_cancel(&xfer);
     COH_MPI(MPI_Barrier(MPI_COMM_WORLD));
-    snprintf(who, sizeof who, "for rank %d (a grant)", previous);
+    snprintf(who, sizeof who, "rank %d (a grant)", previous);
     ck_assert_int_eq(status, COH_E_PEER);
     ck_assert_ptr_nonnull(strstr(err.text, who));
     ck_assert_ptr_nonnull(strstr(err.text, "exchange.timeout"));
@@ -317,6 +333,7 @@ static Suite *xfer_suite(void)
     TCase *ends = tcase_create("ends");
     tcase_add_checked_fixture(ends, setup, NULL);
     tcase_add_test(ends, a_transfer_of_nothing_is_done);
+    tcase_add_test(ends, an_error_of_mpi_is_a_lost_peer);
     tcase_add_test(ends, a_wait_gives_up_at_its_limit_and_says_for_whom);
     tcase_add_test(ends,
                    cancel_gives_up_receives_and_leaves_the_next_message_alone);

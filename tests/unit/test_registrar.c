@@ -431,6 +431,22 @@ START_TEST(a_failure_in_the_test_ends_the_run_with_it)
 }
 END_TEST
 
+START_TEST(a_signal_in_the_test_changes_nothing)
+{
+    const coh_registrar_rules rules = usual(3);
+    game *g = begin(&rules, NULL, 9);
+
+    while (g->tale.ntest == 0) {
+        move(g, draw_group(g), COH_OK, false);
+        serve(g);
+    }
+    move(g, 0, COH_OK, true);
+    serve(g);
+    play_out(g);
+    ck_assert_int_eq(g->tale.end, COH_OK);
+}
+END_TEST
+
 /* A run that is cut at a save and one that is not grant the same pieces. */
 START_TEST(a_resumed_run_goes_on_as_the_unbroken_one)
 {
@@ -541,6 +557,7 @@ static Suite *registrar_suite(void)
         ends, a_failure_ends_the_run_and_nothing_is_saved_after_it, 0, 20);
     tcase_add_test(ends, a_failure_after_a_signal_is_the_outcome);
     tcase_add_test(ends, a_failure_in_the_test_ends_the_run_with_it);
+    tcase_add_test(ends, a_signal_in_the_test_changes_nothing);
     tcase_add_loop_test(ends, a_run_of_any_shape_ends, 0, 200);
     suite_add_tcase(suite, ends);
 
