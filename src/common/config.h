@@ -70,7 +70,13 @@ typedef enum coh_layer_kind {
 #undef X
 } coh_layer_kind;
 
-enum { COH_NAME_MAX = 64 };
+enum { COH_NAME_MAX = 64, COH_FROM_MAX = 16 };
+
+/* Names of layers, in order. */
+typedef struct coh_names {
+    int count;
+    char items[COH_FROM_MAX][COH_NAME_MAX];
+} coh_names;
 
 /* A layer as written: fields that its kind does not have hold defaults. */
 typedef struct coh_layer_spec {
@@ -85,7 +91,8 @@ typedef struct coh_layer_spec {
     int64_t groups;
     double slope, rate;
     bool bias;
-    int line; /* in the file, for messages */
+    coh_names from; /* count 0: the layer before it */
+    int line;       /* in the file, for messages */
 } coh_layer_spec;
 
 typedef struct coh_config {
@@ -137,6 +144,12 @@ typedef struct coh_config {
     } model;
     char *path; /* as given to load, owned */
 } coh_config;
+
+/* A loss ends its way through the network: nothing takes its output. */
+static inline bool coh_layer_is_loss(coh_layer_kind kind)
+{
+    return kind == COH_LAYER_SOFTMAX_CROSS_ENTROPY;
+}
 
 /* Read `path`, then apply sets[nsets], each "key=value" with a dotted key; of
  * two for a key the last counts. A value that begins with [ { " or ' is YAML,

@@ -136,11 +136,19 @@ const coh_option coh_options[COH_OPTION_COUNT] = {
       .unit = "",                            \
       .help = s },
 
+#define NAMES(k, f, c, s)                    \
+    { .type = COH_OPTION_NAMES,              \
+      .key = k,                              \
+      .offset = offsetof(coh_layer_spec, f), \
+      .letters = c,                          \
+      .unit = "",                            \
+      .help = s },
+
 #define X(name, id, letter, help) { name, letter, help },
 
 /* clang-format off */
 const coh_option coh_layer_fields[COH_LAYER_FIELD_COUNT] = {
-    COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING)
+    COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING, NAMES)
 };
 const coh_layer_row coh_layer_rows[COH_LAYER_KIND_COUNT] = {
     COH_LAYER_KINDS(X)
@@ -220,6 +228,9 @@ bool coh_option_reset(const coh_option *self, void *base)
     case COH_OPTION_NAME:
         *(char *)field = '\0';
         return true;
+    case COH_OPTION_NAMES:
+        ((coh_names *)field)->count = 0;
+        return true;
     case COH_OPTION_PAIR:
         ((int64_t *)field)[0] = ((int64_t *)field)[1] = self->value;
         return true;
@@ -249,6 +260,7 @@ const char *coh_option_noun(const coh_option *self)
         [COH_OPTION_NAME] = "name",
         [COH_OPTION_PAIR] = "integer or [height, width]",
         [COH_OPTION_PADDING] = "integer or [height, width]",
+        [COH_OPTION_NAMES] = "name or list of names",
     };
     return nouns[self->type];
 }

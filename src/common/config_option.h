@@ -29,9 +29,10 @@ typedef enum coh_option_type {
     COH_OPTION_ROOM,   /* none */
     COH_OPTION_LAYERS, /* model.nlayers and .layers */
     /* Of layers only: */
-    COH_OPTION_NAME,   /* char[COH_NAME_MAX] */
-    COH_OPTION_PAIR,   /* int64_t[2] */
-    COH_OPTION_PADDING /* padding and same */
+    COH_OPTION_NAME,    /* char[COH_NAME_MAX] */
+    COH_OPTION_PAIR,    /* int64_t[2] */
+    COH_OPTION_PADDING, /* padding and same */
+    COH_OPTION_NAMES    /* coh_names */
 } coh_option_type;
 
 typedef struct coh_option {
@@ -53,8 +54,8 @@ enum {
     COH_OPTION_COUNT = 1 COH_OPTIONS(COH_ONE, COH_ONE, COH_ONE, COH_ONE,
                                      COH_ONE, COH_ONE, COH_ONE, COH_ONE),
     COH_LAYER_KIND_COUNT = 0 COH_LAYER_KINDS(COH_ONE),
-    COH_LAYER_FIELD_COUNT =
-        0 COH_LAYER_FIELDS(COH_ONE, COH_ONE, COH_ONE, COH_ONE, COH_ONE, COH_ONE)
+    COH_LAYER_FIELD_COUNT = 0 COH_LAYER_FIELDS(
+        COH_ONE, COH_ONE, COH_ONE, COH_ONE, COH_ONE, COH_ONE, COH_ONE)
 };
 #undef COH_ONE
 

@@ -58,6 +58,18 @@ static void write_enum(const char *names, int value, FILE *out)
     fprintf(out, "%.*s", (int)strcspn(names, "|"), names);
 }
 
+static void write_names(const coh_names *names, FILE *out)
+{
+    if (names->count == 0)
+        fputc('~', out);
+    for (int i = 0; i < names->count; i++) {
+        fputs(i == 0 ? "[" : ", ", out);
+        write_text(names->items[i], out);
+    }
+    if (names->count > 0)
+        fputc(']', out);
+}
+
 void coh_option_write(const coh_option *self, const void *base, FILE *out)
 {
     const void *field = (const char *)base + self->offset;
@@ -95,6 +107,9 @@ void coh_option_write(const coh_option *self, const void *base, FILE *out)
             fputs("same", out);
         else
             write_ints(field, 2, out);
+        break;
+    case COH_OPTION_NAMES:
+        write_names(field, out);
         break;
     case COH_OPTION_PAIR:
         write_ints(field, 2, out);

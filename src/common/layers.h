@@ -5,6 +5,10 @@
  *     - relu
  *     - conv2d: {filters: 32, kernel: 3, padding: same}
  *
+ *     - add: {from: [a, b]}
+ *
+ * A layer takes the output of the layer before it, the first one the images,
+ * unless `from` names others that stand before it; `input` names the images.
  * A field may be given for a layer if the layer's letter stands in its row.
  * PAIR fields are one number for both axes, or [height, width].
  */
@@ -25,14 +29,18 @@
     X("flatten", FLATTEN, "f", "[C, H, W] becomes [C H W]")                   \
     X("dropout", DROPOUT, "o",                                                \
       "zeroes a value with probability rate, divides the others by 1 - rate") \
+    X("add", ADD, "+", "sum of two inputs or more of one shape")              \
+    X("concat", CONCAT, "&", "the channels of two inputs or more, in order")  \
     X("softmax_cross_entropy", SOFTMAX_CROSS_ENTROPY, "x",                    \
       "the loss; last layer; as many classes as inputs")
 
 /* INT, REAL: key, field, letters, default, low, high, help; an INT or PAIR
  * whose default lies below low must be given. PAIR: two integers. BOOL: key,
- * field, letters, default, help. PADDING: two integers, or same. */
-#define COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING)             \
-    TEXT("name", name, "cpagrlstdfox",                                     \
+ * field, letters, default, help. PADDING: two integers, or same. NAMES: one
+ * name, or a list of them; default none. */
+#define COH_EVERY_LAYER "cpagrlstdfo+&x"
+#define COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING, NAMES)      \
+    TEXT("name", name, COH_EVERY_LAYER,                                    \
          "name in messages; default kind + number")                        \
     INT("filters", filters, "c", 0, 1, 1000000, "output channels")         \
     INT("units", filters, "d", 0, 1, 100000000, "output values")           \
@@ -48,6 +56,8 @@
     INT("groups", groups, "c", 1, 1, 1000000, "channel groups")            \
     REAL("slope", slope, "l", 0.01, 0, 1, "factor of negative values")     \
     REAL("rate", rate, "o", 0.5, 0, 0.999999, "probability of a zero")     \
-    BOOL("bias", bias, "cd", true, "add a bias")
+    BOOL("bias", bias, "cd", true, "add a bias")                           \
+    NAMES("from", from, COH_EVERY_LAYER,                                   \
+          "the layers whose outputs it takes; default: the one before it")
 
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/model_inputs.h"
 #include "common/rng.h"
 
 enum { PARAMETERS_MAX_LOG2 = 40, FLOP_MAX_LOG2 = 50 };
@@ -24,6 +25,26 @@ static coh_status misfit(const coh_layer *layer, coh_err *err, const char *what)
                     "%s",
                     layer->spec.line, layer->spec.name, layer->in.c,
                     layer->in.h, layer->in.w, what);
+}
+
+/* Two inputs that do not go together. */
+static coh_status misfit_pair(const coh_model *model, const coh_layer *layer,
+                              int k, coh_err *err, const char *what)
+{
+    const int inputs[2] = { layer->inputs[0], layer->inputs[k] };
+    char text[2][160];
+
+    for (int i = 0; i < 2; i++) {
+        const coh_shape s = coh_model_shape(model, inputs[i]);
+        snprintf(text[i], sizeof text[i],
+                 "%s of %" PRId64 " x %" PRId64 " x %" PRId64,
+                 inputs[i] < 0 ? "input" : model->layers[inputs[i]].spec.name,
+                 s.c, s.h, s.w);
+    }
+    return coh_fail(err, COH_E_CONFIG,
+                    "model.layers, line %d: layer %s: it takes %s and %s "
+                    "(channels, height, width): %s",
+                    layer->spec.line, layer->spec.name, text[0], text[1], what);
 }
 
 /* Output size and padding of one axis; 0 if the window does not fit. */
@@ -102,6 +123,26 @@ static coh_status infer_pool(coh_layer *layer, coh_err *err)
     return slide_window(layer, err);
 }
 
+/* add and concat: the inputs must be alike, but for concat's channels. */
+static coh_status infer_join(const coh_model *model, coh_layer *layer,
+                             coh_err *err)
+{
+    const bool adds = layer->spec.kind == COH_LAYER_ADD;
+
+    layer->out = layer->in;
+    for (int k = 1; k < layer->ninputs; k++) {
+        const coh_shape s = coh_model_shape(model, layer->inputs[k]);
+        if (s.h != layer->in.h || s.w != layer->in.w ||
+            (adds && s.c != layer->in.c))
+            return misfit_pair(model, layer, k, err,
+                               adds ? "their shapes must be the same"
+                                    : "height and width must be the same");
+        if (!adds)
+            layer->out.c += s.c;
+    }
+    return COH_OK;
+}
+
 static coh_status infer_loss(coh_layer *layer, coh_err *err)
 {
     layer->out = layer->in;
@@ -115,7 +156,7 @@ static coh_status infer_loss(coh_layer *layer, coh_err *err)
 }
 
 /* From layer->spec and layer->in: out, padding, counts, flop. */
-static coh_status infer(coh_layer *layer, coh_err *err)
+static coh_status infer(const coh_model *model, coh_layer *layer, coh_err *err)
 {
     switch (layer->spec.kind) {
     case COH_LAYER_CONV2D:
@@ -136,6 +177,9 @@ static coh_status infer(coh_layer *layer, coh_err *err)
     case COH_LAYER_FLATTEN:
         layer->out = (coh_shape){ coh_shape_count(layer->in), 1, 1 };
         return COH_OK;
+    case COH_LAYER_ADD:
+    case COH_LAYER_CONCAT:
+        return infer_join(model, layer, err);
     case COH_LAYER_SOFTMAX_CROSS_ENTROPY:
         return infer_loss(layer, err);
     case COH_LAYER_RELU:
@@ -149,11 +193,23 @@ static coh_status infer(coh_layer *layer, coh_err *err)
     return misfit(layer, err, "its kind is not known");
 }
 
+/* Which input gradients are needed: those that lead to weights. */
+static void find_needs(coh_model *self)
+{
+    for (int i = 0; i < self->nlayers; i++) {
+        coh_layer *layer = &self->layers[i];
+        layer->leads = layer->weight_count > 0;
+        for (int k = 0; k < layer->ninputs; k++) {
+            const int from = layer->inputs[k];
+            layer->needs_diff[k] = from >= 0 && self->layers[from].leads;
+            layer->leads |= layer->needs_diff[k];
+        }
+    }
+}
+
 /* Lay the layers' parameters into the flat vector and add up the flop. */
 static coh_status sum_up(coh_model *self, coh_err *err)
 {
-    int64_t first_flop = 0;
-
     for (int i = 0; i < self->nlayers; i++) {
         coh_layer *layer = &self->layers[i];
         if (layer->weight_count >> PARAMETERS_MAX_LOG2 != 0 ||
@@ -164,16 +220,14 @@ static coh_status sum_up(coh_model *self, coh_err *err)
         self->parameters = layer->bias_first + layer->bias_count;
         if (self->parameters >> PARAMETERS_MAX_LOG2 != 0)
             return misfit(layer, err, "which makes too many parameters");
-        if (first_flop == 0)
-            first_flop = layer->flop;
         self->flop_forward += layer->flop;
+        self->flop_step += (layer->needs_diff[0] ? 3 : 2) * layer->flop;
     }
     if (self->parameters == 0)
         return coh_fail(err, COH_E_CONFIG,
                         "model.layers: no layer has parameters, nothing can "
                         "be trained: add a conv2d or dense layer");
     self->flop_step_full = 3 * self->flop_forward;
-    self->flop_step = self->flop_step_full - first_flop;
     return COH_OK;
 }
 
@@ -194,22 +248,42 @@ coh_status coh_model_new(const coh_config *config, coh_model **out,
     self->input = (coh_shape){ input[0], input[1], input[2] };
     self->nlayers = nlayers;
 
-    coh_shape shape = self->input;
-    for (int i = 0; i < nlayers && status == COH_OK; i++) {
+    for (int i = 0; i < nlayers; i++)
         self->layers[i].spec = config->model.layers[i];
-        self->layers[i].in = shape;
-        status = infer(&self->layers[i], err);
-        shape = self->layers[i].out;
+    status = coh_model_connect(self, err);
+    for (int i = 0; i < nlayers && status == COH_OK; i++) {
+        coh_layer *layer = &self->layers[i];
+        layer->in = coh_model_shape(self, layer->inputs[0]);
+        status = infer(self, layer, err);
     }
+    find_needs(self);
     if (status == COH_OK)
         status = sum_up(self, err);
     if (status != COH_OK) {
         coh_model_destroy(&self);
         return status;
     }
-    self->classes = shape.c;
+    self->classes = self->layers[nlayers - 1].in.c;
     *out = self;
     return COH_OK;
+}
+
+coh_shape coh_model_shape(const coh_model *self, int layer)
+{
+    return layer < 0 ? self->input : self->layers[layer].out;
+}
+
+int coh_model_users(const coh_model *self, int layer, int *user)
+{
+    int users = 0;
+
+    for (int i = layer + 1; i < self->nlayers; i++)
+        for (int k = 0; k < self->layers[i].ninputs; k++)
+            if (self->layers[i].inputs[k] == layer) {
+                users++;
+                *user = i;
+            }
+    return users;
 }
 
 void coh_model_destroy(coh_model **self)
@@ -260,6 +334,10 @@ int64_t coh_model_fingerprint(const coh_model *self)
             spec->dilation[0],   spec->dilation[1],   layer->pad_before[1],
             layer->weight_first, layer->weight_count, layer->bias_count,
         };
+        for (int k = 0; k < layer->ninputs; k++)
+            if (layer->inputs[k] != l - 1)
+                hash =
+                    (hash ^ (uint64_t)(l - layer->inputs[k])) * 0x100000001b3u;
         for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
             hash = (hash ^ (uint64_t)facts[i]) * 0x100000001b3u;
     }

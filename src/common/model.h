@@ -6,9 +6,14 @@
  *
  *     new -> read -> destroy         no MPI, no oneDNN
  *
+ * The layers are a directed acyclic graph in an order in which each stands
+ * behind those it takes from. A value that several layers take has the sum of
+ * their gradients.
+ *
  * Flop: multiply and add are two; forward of conv2d 2 O OH OW (I/g) KH KW,
  * dense 2 O I, all else 0. A training step is three forwards, less the input
- * gradient of the first layer with weights, which nobody needs.
+ * gradients of layers that stand behind no other with weights: nobody needs
+ * them.
  */
 #ifndef COH_COMMON_MODEL_H
 #define COH_COMMON_MODEL_H
@@ -25,7 +30,11 @@ typedef struct coh_shape {
 
 typedef struct coh_layer {
     coh_layer_spec spec;
-    coh_shape in, out;
+    int ninputs;
+    int inputs[COH_FROM_MAX];      /* layers before this one; -1: the images */
+    bool needs_diff[COH_FROM_MAX]; /* that input leads to weights */
+    bool leads;                    /* it has weights, or leads to some */
+    coh_shape in, out;             /* in: of the first input */
     int64_t pad_before[2], pad_after[2]; /* top and left; bottom and right */
     int64_t weight_first, weight_count;  /* in the flat vector; count 0: none */
     int64_t bias_first, bias_count;
@@ -35,11 +44,11 @@ typedef struct coh_layer {
 typedef struct coh_model {
     coh_shape input;
     int nlayers;
-    coh_layer *layers;  /* [nlayers], owned; the last is the loss */
+    coh_layer *layers;  /* [nlayers], owned; the last is a loss */
     int64_t classes;    /* inputs of the loss */
     int64_t parameters; /* length of the flat vector */
     int64_t flop_forward;
-    int64_t flop_step;      /* training, without the first input gradient */
+    int64_t flop_step;      /* training, without needless input gradients */
     int64_t flop_step_full; /* 3 x forward */
 } coh_model;
 
@@ -53,6 +62,13 @@ void coh_model_destroy(coh_model **self);
 /* values[parameters]: weights normal with variance 2 / fan-in (He et al.,
  * arXiv 1502.01852, eq. 10), biases 0. A pure function of seed and index. */
 void coh_model_init(const coh_model *self, uint64_t seed, float *values);
+
+/* The shape of a layer's output, or of the images for -1. */
+coh_shape coh_model_shape(const coh_model *self, int layer);
+
+/* How many layers take a layer's output; an input named twice counts twice.
+ * *user is one of them, if there is any. */
+int coh_model_users(const coh_model *self, int layer, int *user);
 
 /* A number that differs, almost surely, between models whose parameters mean
  * different things. */

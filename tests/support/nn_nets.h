@@ -42,9 +42,21 @@ enum { NN_LAYERS_MAX = 20, NN_SEED = 12 };
 #define TANH NN_LAYER(TANH, .line = 0)
 #define FLATTEN NN_LAYER(FLATTEN, .line = 0)
 #define DROPOUT(r) NN_LAYER(DROPOUT, .rate = r)
+#define ADD(...) NN_LAYER(ADD, .from = __VA_ARGS__)
+#define CONCAT(...) NN_LAYER(CONCAT, .from = __VA_ARGS__)
+/* CONV(.filters = 5, FROM("layer2")): layer2 is the third of the list. */
+#define FROM(name) .from = { 1, { name } }
+#define BOTH(a, b) \
+    {              \
+        2,         \
+        {          \
+            a, b   \
+        }          \
+    }
 #define LOSS NN_LAYER(SOFTMAX_CROSS_ENTROPY, .line = 0)
 
-/* A network and the rows it is tried on. The list of layers ends with LOSS. */
+/* A network and the rows it is tried on. The list of layers ends where fields
+ * were left out. */
 typedef struct nn_case {
     coh_shape input;
     int64_t batch;
@@ -94,10 +106,12 @@ static inline coh_model *nn_model_new(const nn_case *net)
     coh_model *model = NULL;
     int n = 0;
 
-    do {
+    while (n < NN_LAYERS_MAX && (net->layers[n].kind != COH_LAYER_CONV2D ||
+                                 net->layers[n].filters > 0)) {
         layers[n] = net->layers[n];
         nn_fill_defaults(&layers[n], n);
-    } while (layers[n++].kind != COH_LAYER_SOFTMAX_CROSS_ENTROPY);
+        n++;
+    }
     config.model.input.count = 3;
     config.model.input.items[0] = net->input.c;
     config.model.input.items[1] = net->input.h;

@@ -14,6 +14,8 @@
 #include "common/rng.h"
 #include "worker/compute.h"
 
+enum { NN_REF_MAX = 40 }; /* layers and images */
+
 typedef struct nn_ref {
     const coh_model *model;
     const coh_batch *batch;
@@ -305,40 +307,95 @@ static inline double *nn_zeros(int64_t count)
     return zeros;
 }
 
+/* Values and gradients of a step: [0] the images, [i + 1] layer i's output. */
+typedef struct nn_ref_state {
+    double *values[NN_REF_MAX], *diffs[NN_REF_MAX];
+} nn_ref_state;
+
+/* add and concat: forward if `back` is false. */
+static inline void nn_ref_join(const nn_ref *r, int i, nn_ref_state *s,
+                               bool back)
+{
+    const coh_layer *l = &r->model->layers[i];
+    const int64_t all = coh_shape_count(l->out);
+    double *y = back ? s->diffs[i + 1] : s->values[i + 1];
+
+    for (int64_t b = 0; b < r->batch->capacity; b++) {
+        int64_t first = 0;
+        for (int k = 0; k < l->ninputs; k++) {
+            const int from = l->inputs[k] + 1;
+            const int64_t n =
+                coh_shape_count(coh_model_shape(r->model, l->inputs[k]));
+            for (int64_t e = 0; e < n; e++) {
+                double *out = &y[b * all + first + e];
+                if (back)
+                    s->diffs[from][b * n + e] += *out;
+                else
+                    *out += s->values[from][b * n + e];
+            }
+            first += l->spec.kind == COH_LAYER_CONCAT ? n : 0;
+        }
+    }
+}
+
+static inline void nn_ref_forward(const nn_ref *r, int i, nn_ref_state *s)
+{
+    const coh_layer *l = &r->model->layers[i];
+
+    s->values[i + 1] = nn_zeros(r->batch->capacity * coh_shape_count(l->out));
+    if (l->ninputs > 1)
+        nn_ref_join(r, i, s, false);
+    else
+        nn_ref_layer(r, i, s->values[l->inputs[0] + 1], s->values[i + 1], NULL,
+                     NULL);
+}
+
+static inline void nn_ref_backward(const nn_ref *r, int i, nn_ref_state *s)
+{
+    const coh_layer *l = &r->model->layers[i];
+    const int64_t n = r->batch->capacity * coh_shape_count(l->in);
+    double *dx = nn_zeros(n);
+
+    if (l->ninputs > 1)
+        nn_ref_join(r, i, s, true);
+    else
+        nn_ref_layer(r, i, s->values[l->inputs[0] + 1], s->values[i + 1],
+                     s->diffs[i + 1], dx);
+    for (int64_t e = 0; e < n && l->ninputs == 1; e++)
+        s->diffs[l->inputs[0] + 1][e] += dx[e];
+    free(dx);
+}
+
 /* One step of the whole network. log_probs[B, K] may be NULL. Returns the
  * weighted sum of the losses. */
 static inline double nn_ref_step(const nn_ref *r, double *log_probs)
 {
     const coh_model *m = r->model;
     const int64_t B = r->batch->capacity, K = m->classes;
-    double *values[32], loss = 0;
+    nn_ref_state s = { 0 };
+    double loss = 0;
 
-    ck_assert_int_lt(m->nlayers, 32);
-    values[0] = nn_zeros(B * coh_shape_count(m->input));
+    ck_assert_int_lt(m->nlayers + 1, NN_REF_MAX);
+    s.values[0] = nn_zeros(B * coh_shape_count(m->input));
     for (int64_t i = 0; i < B * coh_shape_count(m->input); i++)
-        values[0][i] = (double)r->batch->images[i];
-    for (int i = 0; i < m->nlayers; i++) {
-        values[i + 1] = nn_zeros(B * coh_shape_count(m->layers[i].out));
-        nn_ref_layer(r, i, values[i], values[i + 1], NULL, NULL);
-    }
+        s.values[0][i] = (double)r->batch->images[i];
+    for (int i = 0; i < m->nlayers; i++)
+        nn_ref_forward(r, i, &s);
+    const double *probs = s.values[m->nlayers];
     for (int64_t b = 0; b < B; b++)
         loss -= (double)r->batch->loss_weights[b] *
-                values[m->nlayers][b * K + r->batch->labels[b]];
+                probs[b * K + r->batch->labels[b]];
     if (log_probs != NULL)
-        memcpy(log_probs, values[m->nlayers],
-               (size_t)(B * K) * sizeof *log_probs);
+        memcpy(log_probs, probs, (size_t)(B * K) * sizeof *log_probs);
 
-    double *dy = nn_zeros(B * K);
-    for (int i = m->nlayers - 1; i >= 0; i--) {
-        double *dx = nn_zeros(B * coh_shape_count(m->layers[i].in));
-        if (r->gradient != NULL)
-            nn_ref_layer(r, i, values[i], values[i + 1], dy, dx);
-        free(dy);
-        free(values[i + 1]);
-        dy = dx;
+    for (int i = -1; i < m->nlayers; i++)
+        s.diffs[i + 1] = nn_zeros(B * coh_shape_count(coh_model_shape(m, i)));
+    for (int i = m->nlayers - 1; i >= 0 && r->gradient != NULL; i--)
+        nn_ref_backward(r, i, &s);
+    for (int i = 0; i <= m->nlayers; i++) {
+        free(s.values[i]);
+        free(s.diffs[i]);
     }
-    free(dy);
-    free(values[0]);
     return loss;
 }
 

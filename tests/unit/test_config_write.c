@@ -47,6 +47,13 @@ static void same_ints(const coh_ints *a, const coh_ints *b)
         ck_assert_int_eq(a->items[i], b->items[i]);
 }
 
+static void same_names(const coh_names *a, const coh_names *b)
+{
+    ck_assert_int_eq(a->count, b->count);
+    for (int i = 0; i < a->count; i++)
+        ck_assert_str_eq(a->items[i], b->items[i]);
+}
+
 static void same_layer(const coh_layer_spec *a, const coh_layer_spec *b)
 {
     ck_assert_int_eq(a->kind, b->kind);
@@ -57,7 +64,8 @@ static void same_layer(const coh_layer_spec *a, const coh_layer_spec *b)
     ck_assert_int_eq(a->field[1], b->field[1]);
 #define REAL(key, field, ...) ck_assert(a->field == b->field);
 #define TEXT(key, field, ...) ck_assert_str_eq(a->field, b->field);
-    COH_LAYER_FIELDS(INT, PAIR, REAL, INT, TEXT, PAIR)
+#define NAMES(key, field, ...) same_names(&a->field, &b->field);
+    COH_LAYER_FIELDS(INT, PAIR, REAL, INT, TEXT, PAIR, NAMES)
 #undef TEXT
 }
 
@@ -115,7 +123,9 @@ START_TEST(a_written_config_loads_to_the_same)
         "    - avgpool: {kernel: 2, stride: [3, 1]}\n    - global_avgpool\n"
         "    - relu\n    - leaky_relu: {slope: 0.123456789}\n    - sigmoid\n"
         "    - tanh\n    - flatten\n    - dropout: {rate: 0.1}\n"
-        "    - dense: {units: 4, bias: no, name: no}\n"
+        "    - add: {from: [tanh1, input]}\n    - concat: {from: [add1, "
+        "pool]}\n"
+        "    - dense: {units: 4, bias: no, name: no, from: flatten1}\n"
         "    - softmax_cross_entropy: {name: 'null'}\n");
 
     must_survive(config);
@@ -273,7 +283,7 @@ START_TEST(the_help_has_every_key_layer_and_sentence)
 #define LAYER(key, id, letter, help) NAMED(key)
     COH_LAYER_KINDS(LAYER)
 #define FIELD(key, ...) ck_assert_ptr_nonnull(strstr(text, key));
-    COH_LAYER_FIELDS(FIELD, FIELD, FIELD, FIELD, FIELD, FIELD)
+    COH_LAYER_FIELDS(FIELD, FIELD, FIELD, FIELD, FIELD, FIELD, FIELD)
 
     ck_assert_ptr_nonnull(strstr(text, "train.batch: 32\n"));
     ck_assert_ptr_nonnull(strstr(text, "(integer, 1 to 1000000 samples)"));

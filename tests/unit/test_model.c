@@ -254,6 +254,93 @@ START_TEST(a_layer_that_does_not_fit_is_named_with_its_shape)
 }
 END_TEST
 
+/* Names that lead nowhere; shapes that do not go together. */
+static const struct {
+    const char *layers, *says[3];
+} bad_inputs[] = {
+    { "relu: {name: first}, tanh, add: {from: [tanh1, frist]}" END,
+      { "layer add1", "no layer is called frist", "did you mean first?" } },
+    { "relu, add: {from: [relu1, softmax_cross_entropy1]}" END,
+      { "layer add1", "softmax_cross_entropy1 comes later (line 4)",
+        "change their order" } },
+    { "relu: {from: relu1}" END,
+      { "layer relu1", "relu1 is the layer itself", "those before" } },
+    { "dense: {units: 3}, softmax_cross_entropy, "
+      "dense: {from: softmax_cross_entropy1, units: 2}, softmax_cross_entropy",
+      { "layer dense2", "softmax_cross_entropy1 is a loss", "no output" } },
+    { "relu, relu: {from: input}" END,
+      { "layer relu1", "no layer takes its output", "name it in a from:" } },
+    { "relu, tanh: {from: [relu1, input]}" END,
+      { "layer tanh1", "takes one input", "put an add" } },
+    { "relu, add" END, { "layer add1", "two inputs or more", "from: [a, b]" } },
+    { "concat: {from: input}" END, { "layer concat1", "two inputs", "from" } },
+    { "maxpool: {kernel: 2}, add: {name: sum, from: [maxpool1, input]}" END,
+      { "layer sum: it takes maxpool1 of 4 x 6 x 6 and input of 4 x 12 x 12",
+        "line 4", "shapes must be the same" } },
+    { "conv2d: {filters: 3, kernel: 1}, add: {from: [input, conv2d1]}" END,
+      { "input of 4 x 12 x 12 and conv2d1 of 3 x 12 x 12", "add1", "same" } },
+    { "maxpool: {kernel: 2}, concat: {from: [maxpool1, input]}" END,
+      { "layer concat1", "4 x 6 x 6", "height and width" } },
+};
+enum { BAD_INPUTS = sizeof bad_inputs / sizeof bad_inputs[0] };
+
+START_TEST(an_input_that_cannot_be_is_refused_by_name)
+{
+    coh_config *config = config_with("[4, 12, 12]", bad_inputs[_i].layers);
+    coh_model *none = NULL;
+
+    err = COH_ERR_INIT;
+    ck_assert_int_eq(coh_model_new(config, &none, &err), COH_E_CONFIG);
+    ck_assert_ptr_null(none);
+    for (int i = 0; i < 3; i++)
+        must_say(&err, bad_inputs[_i].says[i]);
+    coh_config_destroy(&config);
+}
+END_TEST
+
+START_TEST(layers_know_what_they_take)
+{
+    coh_model *model = model_of(
+        "[3, 8, 8]", "conv2d: {name: a, filters: 5, kernel: 1}, relu, "
+                     "conv2d: {name: b, from: a, filters: 5, kernel: 1}, "
+                     "add: {from: [b, relu1, a]}, "
+                     "concat: {from: [add1, input]}" END);
+    const coh_layer *l = model->layers;
+    int user = 0;
+
+    ck_assert_int_eq(l[0].inputs[0], -1);
+    ck_assert_int_eq(l[2].ninputs, 1);
+    ck_assert_int_eq(l[2].inputs[0], 0);
+    ck_assert_int_eq(l[3].ninputs, 3);
+    ck_assert_int_eq(l[3].inputs[0], 2);
+    ck_assert_int_eq(l[3].inputs[1], 1);
+    ck_assert_int_eq(l[4].out.c, 5 + 3);
+    ck_assert_int_eq(l[4].inputs[1], -1);
+    ck_assert(l[4].needs_diff[0] && !l[4].needs_diff[1]);
+    ck_assert_int_eq(coh_model_users(model, 0, &user), 3);
+    ck_assert_int_eq(coh_model_users(model, 4, &user), 1);
+    ck_assert_int_eq(user, 5);
+    coh_model_destroy(&model);
+}
+END_TEST
+
+/* Two convolutions see the images: neither needs an input gradient. */
+START_TEST(needless_input_gradients_are_no_work)
+{
+    coh_model *model =
+        model_of("[3, 8, 8]", "conv2d: {filters: 5, kernel: 1}, "
+                              "conv2d: {from: input, filters: 5, kernel: 1}, "
+                              "add: {from: [conv2d1, conv2d2]}, "
+                              "conv2d: {filters: 2, kernel: 1}" END);
+    const int64_t one = 2 * 3 * 5 * 64, third = 2 * 5 * 2 * 64,
+                  dense = 2 * 2 * 2 * 64;
+
+    ck_assert_int_eq(model->flop_forward, 2 * one + third + dense);
+    ck_assert_int_eq(model->flop_step, 3 * model->flop_forward - 2 * one);
+    coh_model_destroy(&model);
+}
+END_TEST
+
 START_TEST(a_model_without_parameters_is_refused)
 {
     coh_config *config =
@@ -329,6 +416,9 @@ START_TEST(models_whose_parameters_differ_in_meaning_have_other_fingerprints)
         "conv2d: {filters: 4, kernel: 3, padding: same, bias: false}" END,
         "conv2d: {filters: 4, kernel: 3, padding: same, groups: 2}" END,
         "dense: {units: 4}, softmax_cross_entropy",
+        "relu, tanh, add: {from: [tanh1, relu1]}" END,
+        "relu, tanh, add: {from: [tanh1, input]}" END,
+        "relu, tanh, concat: {from: [tanh1, relu1]}" END,
     };
     enum { N = sizeof models / sizeof models[0] };
     int64_t prints[N];
@@ -351,6 +441,8 @@ static Suite *model_suite(void)
     tcase_add_test(core, the_climate_encoder_has_the_published_sizes);
     tcase_add_test(core, parameters_lie_in_layer_order_weights_then_bias);
     tcase_add_loop_test(core, a_layer_gives_its_shape, 0, SHAPES);
+    tcase_add_test(core, layers_know_what_they_take);
+    tcase_add_test(core, needless_input_gradients_are_no_work);
     tcase_add_test(core, groups_divide_the_weights_and_the_work);
     suite_add_tcase(suite, core);
 
@@ -367,6 +459,8 @@ static Suite *model_suite(void)
     tcase_add_loop_test(
         edges, a_layer_that_does_not_fit_is_named_with_its_shape, 0, MISFITS);
     tcase_add_test(edges, a_model_without_parameters_is_refused);
+    tcase_add_loop_test(edges, an_input_that_cannot_be_is_refused_by_name, 0,
+                        BAD_INPUTS);
     suite_add_tcase(suite, edges);
     return suite;
 }

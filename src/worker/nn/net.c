@@ -51,6 +51,8 @@ static const struct {
     [COH_LAYER_DENSE] = { coh_linear_forward, coh_linear_backward },
     [COH_LAYER_FLATTEN] = { pass_forward, pass_backward },
     [COH_LAYER_DROPOUT] = { coh_dropout_forward, coh_dropout_backward },
+    [COH_LAYER_ADD] = { coh_add_forward, coh_add_backward },
+    [COH_LAYER_CONCAT] = { coh_concat_forward, coh_concat_backward },
     [COH_LAYER_SOFTMAX_CROSS_ENTROPY] = { coh_loss_forward, coh_loss_backward },
 };
 
@@ -62,61 +64,97 @@ static bool is_relu(const coh_layer *layer)
            layer->spec.kind == COH_LAYER_LEAKY_RELU;
 }
 
-/* nodes[nlayers], zeroed: which layer is what to its neighbours. Returns the
- * first layer with weights, nlayers - 1 if none has. */
-static int plan_nodes(const coh_model *model, coh_node *nodes)
+/* A relu is done by the conv2d or dense it takes from, if nobody else wants
+ * what that gives. */
+static void fuse_relu(const coh_model *model, coh_node *nodes, int i)
 {
-    int first = model->nlayers - 1;
+    const coh_layer_kind kind = model->layers[i].spec.kind;
+    int user = 0;
 
-    for (int i = model->nlayers - 1; i >= 0; i--) {
+    if (kind != COH_LAYER_CONV2D && kind != COH_LAYER_DENSE)
+        return;
+    if (coh_model_users(model, i, &user) != 1 || !is_relu(&model->layers[user]))
+        return;
+    nodes[i].then_relu = nodes[user].done_before = true;
+    if (model->layers[user].spec.kind == COH_LAYER_LEAKY_RELU)
+        nodes[i].slope = (float)model->layers[user].spec.slope;
+}
+
+/* nodes[nlayers], zeroed: which layer is what to its neighbours. */
+static void plan_nodes(const coh_model *model, coh_node *nodes)
+{
+    for (int i = 0; i < model->nlayers; i++) {
         const coh_layer *layer = &model->layers[i];
         nodes[i].layer = layer;
         nodes[i].index = i;
-        if (layer->weight_count == 0)
-            continue;
-        first = i;
-        if (!is_relu(layer + 1)) /* there is one: the last is the loss */
-            continue;
-        nodes[i].then_relu = nodes[i + 1].done_before = true;
-        if (layer[1].spec.kind == COH_LAYER_LEAKY_RELU)
-            nodes[i].slope = (float)layer[1].spec.slope;
+        nodes[i].needs_diff_src = layer->needs_diff[0];
+        fuse_relu(model, nodes, i);
+        for (int k = 0; k < layer->ninputs; k++)
+            if (layer->inputs[k] >= 0)
+                nodes[layer->inputs[k]].last_use = i;
     }
-    for (int i = first + 1; i < model->nlayers; i++)
-        nodes[i].needs_diff_src = true;
-    return first;
 }
 
 static coh_status build_forward(coh_graph *graph, const coh_model *model,
                                 coh_node *nodes, coh_err *err)
 {
-    coh_value *value = NULL;
+    coh_value *images = NULL;
 
     COH_TRY(coh_graph_plain(graph, coh_dims_of(graph->batch, model->input),
-                            COH_SLOT_IMAGES, 0, &value, err));
+                            COH_SLOT_IMAGES, 0, &images, err));
     for (int i = 0; i < model->nlayers; i++) {
-        nodes[i].src = value;
-        COH_TRY(
-            kinds[nodes[i].layer->spec.kind].forward(graph, &nodes[i], err));
-        value = nodes[i].dst;
+        const coh_layer *layer = nodes[i].layer;
+        for (int k = 0; k < layer->ninputs; k++) {
+            const int from = layer->inputs[k];
+            nodes[i].srcs[k] = from < 0 ? images : nodes[from].dst;
+        }
+        nodes[i].src = nodes[i].srcs[0];
+        COH_TRY(kinds[layer->spec.kind].forward(graph, &nodes[i], err));
+        coh_graph_release(graph);
+        for (int j = 0; j <= i; j++)
+            if (nodes[j].last_use > i)
+                coh_graph_hold(graph, nodes[j].dst);
     }
     return COH_OK;
 }
 
-/* From the loss back to the first layer with weights, no further. */
-static coh_status build_backward(coh_graph *graph, coh_node *nodes, int first,
-                                 int last, coh_err *err)
+/* Add the gradients of a layer's inputs to those of the layers they are from.
+ */
+static coh_status give_back(coh_graph *graph, coh_node *nodes, coh_node *node,
+                            coh_err *err)
 {
-    coh_value *diff = NULL;
+    const coh_layer *layer = node->layer;
 
-    for (int i = last; i >= first; i--) {
-        const coh_layer_spec *spec = &nodes[i].layer->spec;
-        if (diff != NULL)
+    if (layer->ninputs == 1)
+        node->diffs[0] = node->diff;
+    for (int k = 0; k < layer->ninputs; k++)
+        if (layer->needs_diff[k])
+            COH_TRY(coh_graph_add_to(graph, &graph->backward, layer->spec.name,
+                                     node->diffs[k],
+                                     &nodes[layer->inputs[k]].diff, err));
+    return COH_OK;
+}
+
+/* From the losses back to the first layers with weights, no further. */
+static coh_status build_backward(coh_graph *graph, coh_node *nodes, int last,
+                                 coh_err *err)
+{
+    for (int i = last; i >= 0; i--) {
+        coh_node *node = &nodes[i];
+        const coh_layer_spec *spec = &node->layer->spec;
+        if (node->diff == NULL && !coh_layer_is_loss(spec->kind))
+            continue; /* no weights behind it */
+        if (node->diff != NULL)
             COH_TRY(coh_graph_reshape(graph, &graph->backward, spec->name,
-                                      coh_tensor_dims(nodes[i].dst->tensor),
-                                      coh_graph_other_slot(diff), &diff, err));
-        nodes[i].diff = diff;
-        COH_TRY(kinds[spec->kind].backward(graph, &nodes[i], err));
-        diff = nodes[i].diff;
+                                      coh_tensor_dims(node->dst->tensor),
+                                      coh_graph_other_slot(node->diff),
+                                      &node->diff, err));
+        COH_TRY(kinds[spec->kind].backward(graph, node, err));
+        COH_TRY(give_back(graph, nodes, node, err));
+        coh_graph_release(graph);
+        for (int j = 0; j < i; j++)
+            if (nodes[j].diff != NULL)
+                coh_graph_hold(graph, nodes[j].diff);
     }
     return COH_OK;
 }
@@ -128,10 +166,10 @@ static coh_status build(coh_graph *graph, const coh_model *model, coh_err *err)
         return coh_fail(err, COH_E_NOMEM, "no memory for %d layers",
                         model->nlayers);
 
-    const int first = plan_nodes(model, nodes);
+    plan_nodes(model, nodes);
     coh_status status = build_forward(graph, model, nodes, err);
     if (status == COH_OK && graph->training)
-        status = build_backward(graph, nodes, first, model->nlayers - 1, err);
+        status = build_backward(graph, nodes, model->nlayers - 1, err);
     free(nodes);
     return status;
 }

@@ -111,8 +111,8 @@ coh_status coh_loss_backward(coh_graph *graph, coh_node *node, coh_err *err)
 {
     loss *self = node->own;
 
-    COH_TRY(coh_graph_plain(graph, coh_tensor_dims(self->logits), COH_SLOT_EVEN,
-                            0, &node->diff, err));
+    COH_TRY(coh_graph_plain(graph, coh_tensor_dims(self->logits),
+                            COH_SLOT_SHARED, 0, &node->diff, err));
     self->diff = node->diff->tensor;
     return coh_graph_append(&graph->backward, run_train, self, err);
 }
