@@ -82,14 +82,16 @@ typedef struct coh_names {
 typedef struct coh_layer_spec {
     coh_layer_kind kind;
     char name[COH_NAME_MAX]; /* never empty, unique in the model */
-    int64_t filters;         /* conv2d: filters; dense: units */
+    int64_t filters;         /* convolutions: filters; dense: units */
     int64_t kernel[2];       /* height, width */
     int64_t stride[2];       /* pools: already the kernel where not given */
     int64_t padding[2];      /* each side; not used if same */
     bool same;               /* padding: same */
+    int64_t output_padding[2];
     int64_t dilation[2];
     int64_t groups;
-    double slope, rate;
+    int64_t scale[2], size[2], offset[2];
+    double epsilon, slope, rate;
     bool bias;
     coh_names from; /* count 0: the layer before it */
     int line;       /* in the file, for messages */

@@ -16,48 +16,66 @@
 #define COH_COMMON_LAYERS_H
 
 /* Name in YAML, C name, letter, help. */
-#define COH_LAYER_KINDS(X)                                                    \
-    X("conv2d", CONV2D, "c", "convolution, bias added")                       \
-    X("maxpool", MAXPOOL, "p", "largest value of each window")                \
-    X("avgpool", AVGPOOL, "a", "mean of each window, padding not counted")    \
-    X("global_avgpool", GLOBAL_AVGPOOL, "g", "mean of each channel")          \
-    X("relu", RELU, "r", "max(x, 0)")                                         \
-    X("leaky_relu", LEAKY_RELU, "l", "x, or slope x where x < 0")             \
-    X("sigmoid", SIGMOID, "s", "1 / (1 + exp(-x))")                           \
-    X("tanh", TANH, "t", "hyperbolic tangent")                                \
-    X("dense", DENSE, "d", "matrix product, bias added")                      \
-    X("flatten", FLATTEN, "f", "[C, H, W] becomes [C H W]")                   \
-    X("dropout", DROPOUT, "o",                                                \
-      "zeroes a value with probability rate, divides the others by 1 - rate") \
-    X("add", ADD, "+", "sum of two inputs or more of one shape")              \
-    X("concat", CONCAT, "&", "the channels of two inputs or more, in order")  \
-    X("softmax_cross_entropy", SOFTMAX_CROSS_ENTROPY, "x",                    \
+#define COH_LAYER_KINDS(X)                                                     \
+    X("conv2d", CONV2D, "c", "convolution, bias added")                        \
+    X("deconv2d", DECONV2D, "D",                                               \
+      "transposed convolution: conv2d's input gradient as a layer, bias "      \
+      "added")                                                                 \
+    X("maxpool", MAXPOOL, "p", "largest value of each window")                 \
+    X("avgpool", AVGPOOL, "a", "mean of each window, padding not counted")     \
+    X("global_avgpool", GLOBAL_AVGPOOL, "g", "mean of each channel")           \
+    X("upsample", UPSAMPLE, "u", "each value scale times, in both directions") \
+    X("crop", CROP, "k", "a part of height and width")                         \
+    X("relu", RELU, "r", "max(x, 0)")                                          \
+    X("leaky_relu", LEAKY_RELU, "l", "x, or slope x where x < 0")              \
+    X("sigmoid", SIGMOID, "s", "1 / (1 + exp(-x))")                            \
+    X("tanh", TANH, "t", "hyperbolic tangent")                                 \
+    X("softmax", SOFTMAX, "m", "exp(x) / sum of exp over the channels")        \
+    X("layer_norm", LAYER_NORM, "n",                                           \
+      "a sample's values less their mean, divided by their deviation, times "  \
+      "weights that begin as 1, plus a bias")                                  \
+    X("dense", DENSE, "d", "matrix product, bias added")                       \
+    X("flatten", FLATTEN, "f", "[C, H, W] becomes [C H W]")                    \
+    X("dropout", DROPOUT, "o",                                                 \
+      "zeroes a value with probability rate, divides the others by 1 - rate")  \
+    X("add", ADD, "+", "sum of two inputs or more of one shape")               \
+    X("concat", CONCAT, "&", "the channels of two inputs or more, in order")   \
+    X("softmax_cross_entropy", SOFTMAX_CROSS_ENTROPY, "x",                     \
       "the loss; last layer; as many classes as inputs")
 
 /* INT, REAL: key, field, letters, default, low, high, help; an INT or PAIR
  * whose default lies below low must be given. PAIR: two integers. BOOL: key,
  * field, letters, default, help. PADDING: two integers, or same. NAMES: one
  * name, or a list of them; default none. */
-#define COH_EVERY_LAYER "cpagrlstdfo+&x"
-#define COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING, NAMES)      \
-    TEXT("name", name, COH_EVERY_LAYER,                                    \
-         "name in messages; default kind + number")                        \
-    INT("filters", filters, "c", 0, 1, 1000000, "output channels")         \
-    INT("units", filters, "d", 0, 1, 100000000, "output values")           \
-    PAIR("kernel", kernel, "cpa", 0, 1, 100000, "size of the window")      \
-    PAIR("stride", stride, "c", 1, 1, 100000, "step of the window")        \
-    PAIR("stride", stride, "pa", 0, 0, 100000,                             \
-         "step of the window; default: the kernel")                        \
-    PADDING("padding", padding, "cpa",                                     \
-            "zeros added on each side, or same: output = input / stride, " \
-            "rounded up")                                                  \
-    PAIR("dilation", dilation, "c", 1, 1, 100000,                          \
-         "distance between the taps; 1 is dense")                          \
-    INT("groups", groups, "c", 1, 1, 1000000, "channel groups")            \
-    REAL("slope", slope, "l", 0.01, 0, 1, "factor of negative values")     \
-    REAL("rate", rate, "o", 0.5, 0, 0.999999, "probability of a zero")     \
-    BOOL("bias", bias, "cd", true, "add a bias")                           \
-    NAMES("from", from, COH_EVERY_LAYER,                                   \
+#define COH_EVERY_LAYER "cDpagukrlstmndfo+&x"
+#define COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING, NAMES)       \
+    TEXT("name", name, COH_EVERY_LAYER,                                     \
+         "name in messages; default kind + number")                         \
+    INT("filters", filters, "cD", 0, 1, 1000000, "output channels")         \
+    INT("units", filters, "d", 0, 1, 100000000, "output values")            \
+    PAIR("kernel", kernel, "cDpa", 0, 1, 100000, "size of the window")      \
+    PAIR("stride", stride, "cD", 1, 1, 100000, "step of the window")        \
+    PAIR("stride", stride, "pa", 0, 0, 100000,                              \
+         "step of the window; default: the kernel")                         \
+    PADDING("padding", padding, "cpa",                                      \
+            "zeros added on each side, or same: output = input / stride, "  \
+            "rounded up")                                                   \
+    PADDING("padding", padding, "D",                                        \
+            "taken off each side of the output, or same: output = input x " \
+            "stride")                                                       \
+    PAIR("output_padding", output_padding, "D", 0, 0, 100000,               \
+         "added to the end of the output; less than the stride")            \
+    PAIR("dilation", dilation, "cD", 1, 1, 100000,                          \
+         "distance between the taps; 1 is dense")                           \
+    INT("groups", groups, "cD", 1, 1, 1000000, "channel groups")            \
+    PAIR("scale", scale, "u", 0, 1, 1000, "how often each value stands")    \
+    PAIR("size", size, "k", 0, 1, 1000000, "what is left")                  \
+    PAIR("offset", offset, "k", 0, 0, 1000000, "where it begins")           \
+    REAL("epsilon", epsilon, "n", 1e-5, 0, 1, "added to the variance")      \
+    REAL("slope", slope, "l", 0.01, 0, 1, "factor of negative values")      \
+    REAL("rate", rate, "o", 0.5, 0, 0.999999, "probability of a zero")      \
+    BOOL("bias", bias, "cDd", true, "add a bias")                           \
+    NAMES("from", from, COH_EVERY_LAYER,                                    \
           "the layers whose outputs it takes; default: the one before it")
 
 #endif

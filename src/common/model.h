@@ -1,8 +1,9 @@
 /* model.h - the network: layers with shapes, and the flat parameter vector.
  *
  * All parameters lie in one float32 vector in forward layer order, weights then
- * bias. A layer's weights are row-major [O, I/groups, KH, KW] (conv2d) or
- * [O, I] (dense, with I in [C, H, W] order); its bias [O].
+ * bias. A layer's weights are row-major: [O, I/groups, KH, KW] (conv2d), [I,
+ * O/groups, KH, KW] (deconv2d, as ONNX and PyTorch have it), [O, I] (dense, with
+ * I in [C, H, W] order), [C, H, W] (layer_norm); its bias [O], or [C, H, W].
  *
  *     new -> read -> destroy         no MPI, no oneDNN
  *
@@ -11,7 +12,7 @@
  * their gradients.
  *
  * Flop: multiply and add are two; forward of conv2d 2 O OH OW (I/g) KH KW,
- * dense 2 O I, all else 0. A training step is three forwards, less the input
+ * deconv2d 2 I IH IW (O/g) KH KW, dense 2 O I, all else 0. A training step is three forwards, less the input
  * gradients of layers that stand behind no other with weights: nobody needs
  * them.
  */
@@ -35,7 +36,9 @@ typedef struct coh_layer {
     bool needs_diff[COH_FROM_MAX]; /* that input leads to weights */
     bool leads;                    /* it has weights, or leads to some */
     coh_shape in, out;             /* in: of the first input */
-    int64_t pad_before[2], pad_after[2]; /* top and left; bottom and right */
+    int64_t pad_before[2], pad_after[2]; /* top and left; bottom and right; of
+                                            deconv2d what is cut off, negative:
+                                            what is added */
     int64_t weight_first, weight_count;  /* in the flat vector; count 0: none */
     int64_t bias_first, bias_count;
     int64_t flop; /* forward, one sample */
@@ -60,7 +63,8 @@ coh_status coh_model_new(const coh_config *config, coh_model **out,
 void coh_model_destroy(coh_model **self);
 
 /* values[parameters]: weights normal with variance 2 / fan-in (He et al.,
- * arXiv 1502.01852, eq. 10), biases 0. A pure function of seed and index. */
+ * arXiv 1502.01852, eq. 10; of deconv2d the mean fan-in, I/g KH KW / stride^2),
+ * biases 0, weights of layer_norm 1. A pure function of seed and index. */
 void coh_model_init(const coh_model *self, uint64_t seed, float *values);
 
 /* The shape of a layer's output, or of the images for -1. */

@@ -1,5 +1,5 @@
-/* model_inputs.c - see model_inputs.h. */
-#include "common/model_inputs.h"
+/* model_inputs.c - which layer takes whose output; see model_build.h. */
+#include "common/model_build.h"
 
 #include <string.h>
 

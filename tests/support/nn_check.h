@@ -80,6 +80,33 @@ static inline void check_case(const nn_case *cases, int i)
     nn_trial_end(&trial);
 }
 
+/* The slow twin's gradient against nothing but its own loss. */
+static inline void check_reference_slope(const nn_case *net)
+{
+    nn_trial trial = nn_trial_new(net, 1);
+    const int64_t P = trial.model->parameters;
+    double *weights = nn_zeros(P), *gradient = nn_zeros(P);
+    nn_ref ref = { trial.model, trial.batch, weights, gradient, NN_SEED, true };
+    const double step = 1e-6;
+
+    for (int64_t i = 0; i < P; i++)
+        weights[i] = (double)trial.weights[i];
+    nn_ref_step(&ref, NULL);
+    ref.gradient = NULL;
+    for (int64_t i = 0; i < P; i += 1 + P / 150) {
+        const double was = weights[i];
+        weights[i] = was + step;
+        const double above = nn_ref_step(&ref, NULL);
+        weights[i] = was - step;
+        const double slope = (above - nn_ref_step(&ref, NULL)) / (2 * step);
+        weights[i] = was;
+        ck_assert_double_eq_tol(gradient[i], slope, 1e-6);
+    }
+    free(weights);
+    free(gradient);
+    nn_trial_end(&trial);
+}
+
 #define COUNT(cases) ((int)(sizeof(cases) / sizeof((cases)[0])))
 
 #endif

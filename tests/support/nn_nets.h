@@ -32,6 +32,11 @@ enum { NN_LAYERS_MAX = 20, NN_SEED = 12 };
         .kind = COH_LAYER_##id, __VA_ARGS__ \
     }
 #define CONV(...) NN_LAYER(CONV2D, __VA_ARGS__)
+#define DECONV(...) NN_LAYER(DECONV2D, __VA_ARGS__)
+#define UPSAMPLE(h, w) NN_LAYER(UPSAMPLE, .scale = { h, w })
+#define CROP(...) NN_LAYER(CROP, __VA_ARGS__)
+#define SOFTMAX NN_LAYER(SOFTMAX, .line = 0)
+#define LAYER_NORM NN_LAYER(LAYER_NORM, .epsilon = 1e-5)
 #define DENSE(units) NN_LAYER(DENSE, .filters = units, .bias = true)
 #define MAXPOOL(...) NN_LAYER(MAXPOOL, __VA_ARGS__)
 #define AVGPOOL(...) NN_LAYER(AVGPOOL, __VA_ARGS__)
@@ -153,7 +158,7 @@ static inline coh_batch *nn_batch_new(const coh_model *model, int64_t capacity,
     return batch;
 }
 
-/* Initial weights, and biases that are not 0. */
+/* Initial weights, but no biases of 0 and no factors of 1. */
 static inline float *nn_weights_new(const coh_model *model)
 {
     float *weights = malloc((size_t)model->parameters * sizeof *weights);
@@ -164,6 +169,9 @@ static inline float *nn_weights_new(const coh_model *model)
         const coh_layer *layer = &model->layers[l];
         for (int64_t i = 0; i < layer->bias_count; i++)
             weights[layer->bias_first + i] = 0.3f * nn_normal(2, i);
+        for (int64_t i = 0; i < layer->weight_count; i++)
+            if (layer->spec.kind == COH_LAYER_LAYER_NORM)
+                weights[layer->weight_first + i] += 0.3f * nn_normal(3, i);
     }
     return weights;
 }

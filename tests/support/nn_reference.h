@@ -102,6 +102,130 @@ static inline void nn_ref_conv(const nn_ref *r, const coh_layer *l,
     }
 }
 
+/* conv2d's input gradient: each input value adds its window to the output. */
+static inline void nn_ref_deconv(const nn_ref *r, const coh_layer *l,
+                                 const double *x, double *y, const double *dy,
+                                 double *dx)
+{
+    const coh_layer_spec *s = &l->spec;
+    const int64_t B = r->batch->capacity, I = l->in.c;
+    const int64_t og = l->out.c / s->groups, ig = I / s->groups;
+    const int64_t pixels = l->out.h * l->out.w;
+    const double *w = r->weights + l->weight_first;
+
+    for (int64_t n = 0; n < B * l->out.c * pixels && l->bias_count > 0; n++) {
+        const int64_t bias = l->bias_first + n / pixels % l->out.c;
+        if (dy == NULL)
+            y[n] = r->weights[bias];
+        else
+            r->gradient[bias] += dy[n];
+    }
+    for (int64_t in = 0; in < B * coh_shape_count(l->in); in++) {
+        const int64_t iw = in % l->in.w, ih = in / l->in.w % l->in.h;
+        const int64_t i = in / (l->in.w * l->in.h) % I,
+                      b = in / coh_shape_count(l->in);
+        for (int64_t k = 0; k < og * s->kernel[0] * s->kernel[1]; k++) {
+            const int64_t kw = k % s->kernel[1],
+                          kh = k / s->kernel[1] % s->kernel[0],
+                          o = k / (s->kernel[1] * s->kernel[0]);
+            const int64_t oh =
+                ih * s->stride[0] + kh * s->dilation[0] - l->pad_before[0];
+            const int64_t ow =
+                iw * s->stride[1] + kw * s->dilation[1] - l->pad_before[1];
+            if (oh < 0 || oh >= l->out.h || ow < 0 || ow >= l->out.w)
+                continue;
+            const int64_t tap = i * og * s->kernel[0] * s->kernel[1] + k;
+            const int64_t out = nn_at(l->out, b, i / ig * og + o, oh, ow);
+            if (dy == NULL) {
+                y[out] += w[tap] * x[in];
+                continue;
+            }
+            r->gradient[l->weight_first + tap] += dy[out] * x[in];
+            dx[in] += dy[out] * w[tap];
+        }
+    }
+}
+
+/* upsample and crop: where an output comes from. */
+static inline void nn_ref_move(const nn_ref *r, const coh_layer *l,
+                               const double *x, double *y, const double *dy,
+                               double *dx)
+{
+    const coh_layer_spec *s = &l->spec;
+    const bool crops = s->kind == COH_LAYER_CROP;
+
+    for (int64_t n = 0; n < r->batch->capacity * coh_shape_count(l->out); n++) {
+        const int64_t w = n % l->out.w, h = n / l->out.w % l->out.h;
+        const int64_t plane = n / (l->out.w * l->out.h);
+        const int64_t from =
+            (plane * l->in.h + (crops ? h + s->offset[0] : h / s->scale[0])) *
+                l->in.w +
+            (crops ? w + s->offset[1] : w / s->scale[1]);
+        if (dy == NULL)
+            y[n] = x[from];
+        else
+            dx[from] += dy[n];
+    }
+}
+
+static inline void nn_ref_softmax(const nn_ref *r, const coh_layer *l,
+                                  const double *x, double *y, const double *dy,
+                                  double *dx)
+{
+    const int64_t pixels = l->in.h * l->in.w, C = l->in.c;
+
+    for (int64_t p = 0; p < r->batch->capacity * pixels; p++) {
+        const int64_t first = p / pixels * C * pixels + p % pixels;
+        double most = x[first], sum = 0;
+        for (int64_t c = 1; c < C; c++)
+            most = fmax(most, x[first + c * pixels]);
+        for (int64_t c = 0; c < C; c++)
+            sum += dy == NULL ? exp(x[first + c * pixels] - most)
+                              : dy[first + c * pixels] * y[first + c * pixels];
+        for (int64_t c = 0; c < C; c++) {
+            const int64_t n = first + c * pixels;
+            if (dy == NULL)
+                y[n] = exp(x[n] - most) / sum;
+            else
+                dx[n] = y[n] * (dy[n] - sum);
+        }
+    }
+}
+
+/* Backward by the chain rule through mean and deviation, term by term. */
+static inline void nn_ref_norm(const nn_ref *r, const coh_layer *l,
+                               const double *x, double *y, const double *dy,
+                               double *dx)
+{
+    const int64_t n = coh_shape_count(l->in);
+    const double *g = r->weights + l->weight_first;
+
+    for (int64_t b = 0; b < r->batch->capacity; b++) {
+        const double *row = x + b * n;
+        double mean = 0, variance = 0, dmean = 0, dvariance = 0;
+        for (int64_t i = 0; i < n; i++)
+            mean += row[i] / (double)n;
+        for (int64_t i = 0; i < n; i++)
+            variance += (row[i] - mean) * (row[i] - mean) / (double)n;
+        const double d = sqrt(variance + l->spec.epsilon);
+        for (int64_t i = 0; i < n && dy == NULL; i++)
+            y[b * n + i] =
+                (row[i] - mean) / d * g[i] + r->weights[l->bias_first + i];
+        for (int64_t i = 0; i < n && dy != NULL; i++) {
+            const double du = dy[b * n + i] * g[i];
+            r->gradient[l->weight_first + i] +=
+                dy[b * n + i] * (row[i] - mean) / d;
+            r->gradient[l->bias_first + i] += dy[b * n + i];
+            dmean -= du / d;
+            dvariance -= du * (row[i] - mean) / (2 * d * d * d);
+        }
+        for (int64_t i = 0; i < n && dy != NULL; i++)
+            dx[b * n + i] =
+                dy[b * n + i] * g[i] / d +
+                (2 * dvariance * (row[i] - mean) + dmean) / (double)n;
+    }
+}
+
 static inline void nn_ref_dense(const nn_ref *r, const coh_layer *l,
                                 const double *x, double *y, const double *dy,
                                 double *dx)
@@ -268,6 +392,19 @@ static inline void nn_ref_layer(const nn_ref *r, int i, const double *x,
         return;
     case COH_LAYER_DENSE:
         nn_ref_dense(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_DECONV2D:
+        nn_ref_deconv(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_UPSAMPLE:
+    case COH_LAYER_CROP:
+        nn_ref_move(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_SOFTMAX:
+        nn_ref_softmax(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_LAYER_NORM:
+        nn_ref_norm(r, &layer, x, y, dy, dx);
         return;
     case COH_LAYER_MAXPOOL:
         nn_ref_maxpool(r, &layer, x, y, dy, dx);

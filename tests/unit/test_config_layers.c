@@ -146,7 +146,7 @@ static const struct {
     { "    - rellu\n", "job.yaml:5:7: model.layers: layer 1: 'rellu' is no "
                        "layer; did you mean relu?" },
     { "    - lstm: {units: 3}\n", "'lstm' is no layer; it is one of conv2d, "
-                                  "maxpool" },
+                                  "deconv2d, maxpool" },
     { "    - conv2d: {filter: 3, filters: 3, kernel: 3}\n",
       "job.yaml:5:16: " LAYER1 "conv2d.filter: unknown field; did you mean "
       "filters?" },

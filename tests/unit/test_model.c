@@ -151,6 +151,28 @@ static const struct {
       "conv2d: {filters: 1, kernel: [5, 1], stride: [1, 4]}",
       { 1, 1, 3 },
       { 0 } },
+    { "[3, 7, 5]", "deconv2d: {filters: 8, kernel: 3}", { 8, 9, 7 }, { 0 } },
+    { "[3, 7, 5]",
+      "deconv2d: {filters: 8, kernel: 7, stride: 2, padding: 3, "
+      "output_padding: 1}",
+      { 8, 14, 10 },
+      { 3, 3, 2, 2 } },
+    { "[3, 7, 5]",
+      "deconv2d: {filters: 8, kernel: [5, 4], stride: 2, padding: same}",
+      { 8, 14, 10 },
+      { 1, 1, 2, 1 } },
+    { "[3, 7, 5]",
+      "deconv2d: {filters: 8, kernel: 1, stride: 3, padding: same}",
+      { 8, 21, 15 },
+      { 0, 0, -2, -2 } },
+    { "[3, 7, 5]",
+      "deconv2d: {filters: 8, kernel: 3, dilation: 2}",
+      { 8, 11, 9 },
+      { 0 } },
+    { "[3, 7, 5]", "upsample: {scale: [2, 3]}", { 3, 14, 15 }, { 0 } },
+    { "[3, 7, 5]", "crop: {size: [2, 4], offset: [5, 1]}", { 3, 2, 4 }, { 0 } },
+    { "[3, 7, 5]", "softmax", { 3, 7, 5 }, { 0 } },
+    { "[3, 7, 5]", "layer_norm", { 3, 7, 5 }, { 0 } },
     { "[3, 7, 7]", "maxpool: {kernel: 2}", { 3, 3, 3 }, { 0 } },
     { "[3, 7, 7]",
       "maxpool: {kernel: 2, padding: same}",
@@ -183,6 +205,60 @@ START_TEST(a_layer_gives_its_shape)
     ck_assert_int_eq(layer->pad_before[1], shapes[_i].pad[1]);
     ck_assert_int_eq(layer->pad_after[0], shapes[_i].pad[2]);
     ck_assert_int_eq(layer->pad_after[1], shapes[_i].pad[3]);
+    coh_model_destroy(&model);
+}
+END_TEST
+
+START_TEST(a_deconvolution_works_as_the_convolution_it_undoes)
+{
+    coh_model *there = model_of(
+        "[4, 12, 12]", "conv2d: {filters: 6, kernel: 7, stride: 2, padding: 3, "
+                       "groups: 2}" END);
+    coh_model *back = model_of(
+        "[6, 6, 6]", "deconv2d: {filters: 4, kernel: 7, stride: 2, padding: 3, "
+                     "output_padding: 1, groups: 2}" END);
+
+    ck_assert_int_eq(there->layers[0].weight_count,
+                     back->layers[0].weight_count);
+    ck_assert_int_eq(there->layers[0].flop, back->layers[0].flop);
+    ck_assert_int_eq(back->layers[0].out.h, 12);
+    ck_assert_int_eq(back->layers[0].bias_count, 4);
+    coh_model_destroy(&there);
+    coh_model_destroy(&back);
+}
+END_TEST
+
+START_TEST(the_factors_of_layer_norm_begin_as_1)
+{
+    coh_model *model = model_of("[4, 3, 2]", "layer_norm" END);
+    float values[24 + 24 + 48 + 2];
+
+    ck_assert_int_eq(model->parameters, 24 + 24 + 48 + 2);
+    coh_model_init(model, 1, values);
+    for (int i = 0; i < 24; i++) {
+        ck_assert_float_eq(values[i], 1);
+        ck_assert_float_eq(values[24 + i], 0);
+    }
+    ck_assert_int_eq(model->layers[0].flop, 0);
+    coh_model_destroy(&model);
+}
+END_TEST
+
+/* 18,432 weights; as in the test above. A stride of 2 leaves a quarter of the
+ * products to each output. */
+START_TEST(weights_of_deconv2d_begin_by_the_mean_fan_in)
+{
+    coh_model *model = model_of(
+        "[64, 8, 8]", "deconv2d: {filters: 18, kernel: 4, stride: 2}" END);
+    float *values = malloc((size_t)model->parameters * sizeof *values);
+    const double n = 64 * 18 * 16, s2 = 2.0 / (64 * 16 / 4.0);
+    double squares = 0;
+
+    coh_model_init(model, 1, values);
+    for (int64_t i = 0; i < model->layers[0].weight_count; i++)
+        squares += (double)values[i] * (double)values[i];
+    ck_assert_double_eq_tol(squares / n, s2, 5 * s2 * sqrt(2 / n));
+    free(values);
     coh_model_destroy(&model);
 }
 END_TEST
@@ -224,6 +300,26 @@ static const struct {
     { "[8, 8, 8]",
       "conv2d: {name: g, filters: 6, kernel: 1, groups: 4}" END,
       { "layer g", "8 x 8 x 8", "its 6 filters" } },
+    { "[8, 8, 8]",
+      "deconv2d: {name: d, filters: 6, kernel: 1, groups: 4}" END,
+      { "layer d", "8 x 8 x 8", "its 6 filters" } },
+    { "[8, 2, 2]",
+      "deconv2d: {name: d, filters: 6, kernel: 3, padding: 2}" END,
+      { "layer d", "8 x 2 x 2", "its padding leaves nothing" } },
+    { "[8, 2, 2]",
+      "deconv2d: {filters: 6, kernel: 3, stride: 2, output_padding: 2}" END,
+      { "layer deconv2d1", "output_padding", "not smaller than its stride" } },
+    { "[8, 2, 2]",
+      "deconv2d: {filters: 6, kernel: 3, stride: 2, padding: same, "
+      "output_padding: 1}" END,
+      { "layer deconv2d1", "padding: same", "remove it" } },
+    { "[8, 5, 5]",
+      "crop: {size: [3, 3], offset: [0, 3]}" END,
+      { "layer crop1", "8 x 5 x 5", "reaches beyond" } },
+    { "[8, 500, 500]",
+      "upsample: {scale: 1000}, upsample: {scale: 1000}, upsample: {scale: "
+      "1000}, upsample: {scale: 1000}" END,
+      { "layer upsample", "8 x ", "too many values" } },
     { "[4, 8, 8]",
       "conv2d: {filters: 2, kernel: 1}, softmax_cross_entropy",
       { "layer softmax_cross_entropy", "2 x 8 x 8", "one value a class" } },
@@ -443,6 +539,7 @@ static Suite *model_suite(void)
     tcase_add_loop_test(core, a_layer_gives_its_shape, 0, SHAPES);
     tcase_add_test(core, layers_know_what_they_take);
     tcase_add_test(core, needless_input_gradients_are_no_work);
+    tcase_add_test(core, a_deconvolution_works_as_the_convolution_it_undoes);
     tcase_add_test(core, groups_divide_the_weights_and_the_work);
     suite_add_tcase(suite, core);
 
@@ -453,6 +550,8 @@ static Suite *model_suite(void)
     tcase_add_test(
         values,
         models_whose_parameters_differ_in_meaning_have_other_fingerprints);
+    tcase_add_test(values, weights_of_deconv2d_begin_by_the_mean_fan_in);
+    tcase_add_test(values, the_factors_of_layer_norm_begin_as_1);
     suite_add_tcase(suite, values);
 
     TCase *edges = tcase_create("edges");

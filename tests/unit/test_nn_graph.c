@@ -118,28 +118,7 @@ END_TEST
 START_TEST(the_reference_gradient_of_a_graph_is_a_slope)
 {
     static const int smooth[] = { 1, 2, 3, 8 };
-    nn_trial trial = nn_trial_new(&joins[smooth[_i]], 1);
-    const int64_t P = trial.model->parameters;
-    double *weights = nn_zeros(P), *gradient = nn_zeros(P);
-    nn_ref ref = { trial.model, trial.batch, weights, gradient, NN_SEED, true };
-    const double step = 1e-6;
-
-    for (int64_t i = 0; i < P; i++)
-        weights[i] = (double)trial.weights[i];
-    nn_ref_step(&ref, NULL);
-    ref.gradient = NULL;
-    for (int64_t i = 0; i < P; i += 1 + P / 150) {
-        const double was = weights[i];
-        weights[i] = was + step;
-        const double above = nn_ref_step(&ref, NULL);
-        weights[i] = was - step;
-        const double slope = (above - nn_ref_step(&ref, NULL)) / (2 * step);
-        weights[i] = was;
-        ck_assert_double_eq_tol(gradient[i], slope, 1e-6);
-    }
-    free(weights);
-    free(gradient);
-    nn_trial_end(&trial);
+    check_reference_slope(&joins[smooth[_i]]);
 }
 END_TEST
 

@@ -59,6 +59,32 @@ static const onnx_case cases[] = {
            .bias = true) },
     { TORCH("Conv2d_depthwise_with_multiplier"),
       CONV(.filters = 8, .kernel = { 3, 3 }, .groups = 4, .bias = true) },
+    { NODE("convtranspose"), DECONV(.filters = 2, .kernel = { 3, 3 }) },
+    { NODE("convtranspose_autopad_same"),
+      DECONV(.filters = 2, .kernel = { 3, 3 }, .stride = { 2, 2 },
+             .same = true) },
+    { NODE("convtranspose_dilations"),
+      DECONV(.filters = 1, .kernel = { 2, 2 }, .dilation = { 2, 2 }) },
+    { NODE("convtranspose_kernel_shape"),
+      DECONV(.filters = 2, .kernel = { 3, 3 }, .stride = { 3, 2 },
+             .output_padding = { 1, 1 }) },
+    { NODE("convtranspose_pads"),
+      DECONV(.filters = 2, .kernel = { 3, 3 }, .stride = { 3, 2 },
+             .padding = { 1, 2 }) },
+    { TORCH("ConvTranspose2d"),
+      DECONV(.filters = 4, .kernel = { 3, 3 }, .stride = { 3, 2 },
+             .padding = { 1, 1 }, .output_padding = { 1, 1 }, .bias = true) },
+    { TORCH("ConvTranspose2d_no_bias"),
+      DECONV(.filters = 4, .kernel = { 3, 3 }, .stride = { 2, 3 },
+             .padding = { 1, 1 }, .output_padding = { 1, 1 }) },
+    { NODE("upsample_nearest"), UPSAMPLE(2, 3) },
+    { NODE("resize_upsample_scales_nearest"), UPSAMPLE(2, 3) },
+    { NODE("softmax_axis_0"), SOFTMAX },
+    { NODE("softmax_example"), SOFTMAX },
+    { NODE("softmax_large_number"), SOFTMAX },
+    { NODE("layer_normalization_4d_axis1"), LAYER_NORM },
+    { NODE("layer_normalization_4d_axis_negative_3"), LAYER_NORM },
+    { NODE("layer_normalization_2d_axis1"), LAYER_NORM },
     { TORCH("Linear"), DENSE(8) },
     { TORCH("Linear_no_bias"), NN_LAYER(DENSE, .filters = 8) },
     { NODE("maxpool_2d_precomputed_pads"),
@@ -144,7 +170,8 @@ static void load_parameters(const char *path, const coh_layer *layer,
     free(w.values);
     if (layer->bias_count == 0)
         return;
-    const onnx_tensor b = onnx_load_initializer(model, 1);
+    const onnx_tensor b =
+        node ? load(path, "input_2.pb") : onnx_load_initializer(model, 1);
     ck_assert_int_eq(b.count, layer->bias_count);
     memcpy(weights + layer->bias_first, b.values,
            (size_t)b.count * sizeof(float));

@@ -45,12 +45,15 @@ typedef struct coh_operand {
 
 typedef enum coh_op_kind {
     COH_OP_CONV,
+    COH_OP_DECONV,
     COH_OP_DENSE,
     COH_OP_MAXPOOL,
-    COH_OP_AVGPOOL, /* padding not counted */
-    COH_OP_RELU,    /* and leaky: uses `slope` */
+    COH_OP_AVGPOOL,  /* padding not counted */
+    COH_OP_UPSAMPLE, /* nearest; by as much as dst is larger than src */
+    COH_OP_RELU,     /* and leaky: uses `slope` */
     COH_OP_SIGMOID,
-    COH_OP_TANH
+    COH_OP_TANH,
+    COH_OP_SOFTMAX /* over the channels */
 } coh_op_kind;
 
 typedef enum coh_pass {
@@ -62,7 +65,7 @@ typedef enum coh_pass {
 
 /* In a backward pass src, weights, bias, dst are the gradients, except what
  * is read: weights in PASS_DATA, src in PASS_WEIGHTS. The backward pass of
- * relu, sigmoid and tanh is calculated from the forward pass's dst. */
+ * relu, sigmoid, tanh and softmax is calculated from the forward pass's dst. */
 typedef enum coh_arg {
     COH_ARG_SRC,
     COH_ARG_WEIGHTS,
@@ -87,7 +90,7 @@ typedef struct coh_op_spec {
     coh_op_kind kind;
     coh_pass pass;
     coh_operand src, weights, bias, dst;
-    coh_window window; /* conv and pools */
+    coh_window window; /* conv, deconv and pools */
     float slope;       /* of relu below 0 */
     bool then_relu;    /* forward of conv, dense: relu with `slope` on top */
     const coh_op *forward; /* of a backward pass: its COH_PASS_TRAIN; borrowed
@@ -107,6 +110,10 @@ coh_status coh_tensor_new(coh_dnn *dnn, const coh_layout *layout,
 /* The same, row-major. */
 coh_status coh_tensor_new_plain(coh_dnn *dnn, coh_dims dims, coh_tensor **out,
                                 coh_err *err);
+/* Weights [O, I, KH, KW], or with the groups before, in memory row-major with O
+ * and I changed round: [I, O, KH, KW]. */
+coh_status coh_tensor_new_swapped(coh_dnn *dnn, coh_dims dims, coh_tensor **out,
+                                  coh_err *err);
 void coh_tensor_destroy(coh_tensor **self);
 
 /* From now on the values are at `data`: coh_layout_bytes() bytes, borrowed. */

@@ -145,6 +145,18 @@ coh_status coh_graph_plain(coh_graph *self, coh_dims dims, int slot,
     return settle(self, value, err);
 }
 
+coh_status coh_graph_swapped(coh_graph *self, coh_dims dims, int slot,
+                             int64_t first, coh_value **out, coh_err *err)
+{
+    coh_value *value = add_value(self, slot, first);
+    if (value == NULL)
+        return no_memory(err);
+
+    *out = value;
+    COH_TRY(coh_tensor_new_swapped(self->dnn, dims, &value->tensor, err));
+    return settle(self, value, err);
+}
+
 int coh_graph_other_slot(const coh_value *from)
 {
     (void)from;

@@ -117,9 +117,11 @@ typedef struct coh_node {
 /* One file a family. Each function adds the layer's actions to the graph.
  * They fail with COH_E_FAILED or COH_E_NOMEM, as dnn.h says. */
 typedef coh_status coh_build(coh_graph *graph, coh_node *node, coh_err *err);
-coh_build coh_linear_forward, coh_linear_backward;   /* conv2d, dense */
-coh_build coh_pool_forward, coh_pool_backward;       /* all pools */
-coh_build coh_eltwise_forward, coh_eltwise_backward; /* relu, tanh, ... */
+coh_build coh_linear_forward, coh_linear_backward; /* conv2d, deconv2d, dense */
+coh_build coh_pool_forward, coh_pool_backward;     /* all pools, upsample */
+coh_build coh_eltwise_forward, coh_eltwise_backward; /* relu, ..., softmax */
+coh_build coh_crop_forward, coh_crop_backward;
+coh_build coh_norm_forward, coh_norm_backward; /* layer_norm */
 coh_build coh_dropout_forward, coh_dropout_backward;
 coh_build coh_add_forward, coh_add_backward;
 coh_build coh_concat_forward, coh_concat_backward;
@@ -139,6 +141,11 @@ coh_status coh_graph_value(coh_graph *self, const coh_layout *layout, int slot,
 /* The same, row-major. `first` is for the two flat vectors, else 0. */
 coh_status coh_graph_plain(coh_graph *self, coh_dims dims, int slot,
                            int64_t first, coh_value **out, coh_err *err);
+
+/* The same for weights [O, I, KH, KW], or with the groups before, that are kept
+ * as [I, O, KH, KW]. */
+coh_status coh_graph_swapped(coh_graph *self, coh_dims dims, int slot,
+                             int64_t first, coh_value **out, coh_err *err);
 
 /* The slot for what a layer makes of `from`: in training a forward value is
  * kept, everything else shares. */

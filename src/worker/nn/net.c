@@ -41,6 +41,7 @@ static const struct {
     coh_build *forward, *backward;
 } kinds[] = {
     [COH_LAYER_CONV2D] = { coh_linear_forward, coh_linear_backward },
+    [COH_LAYER_DECONV2D] = { coh_linear_forward, coh_linear_backward },
     [COH_LAYER_MAXPOOL] = { coh_pool_forward, coh_pool_backward },
     [COH_LAYER_AVGPOOL] = { coh_pool_forward, coh_pool_backward },
     [COH_LAYER_GLOBAL_AVGPOOL] = { coh_pool_forward, coh_pool_backward },
@@ -48,6 +49,10 @@ static const struct {
     [COH_LAYER_LEAKY_RELU] = { coh_eltwise_forward, coh_eltwise_backward },
     [COH_LAYER_SIGMOID] = { coh_eltwise_forward, coh_eltwise_backward },
     [COH_LAYER_TANH] = { coh_eltwise_forward, coh_eltwise_backward },
+    [COH_LAYER_SOFTMAX] = { coh_eltwise_forward, coh_eltwise_backward },
+    [COH_LAYER_UPSAMPLE] = { coh_pool_forward, coh_pool_backward },
+    [COH_LAYER_CROP] = { coh_crop_forward, coh_crop_backward },
+    [COH_LAYER_LAYER_NORM] = { coh_norm_forward, coh_norm_backward },
     [COH_LAYER_DENSE] = { coh_linear_forward, coh_linear_backward },
     [COH_LAYER_FLATTEN] = { pass_forward, pass_backward },
     [COH_LAYER_DROPOUT] = { coh_dropout_forward, coh_dropout_backward },

@@ -1,4 +1,4 @@
-/* nn_linear.c - conv2d and dense: the layers with weights.
+/* nn_linear.c - conv2d, deconv2d and dense: the layers with weights.
  *
  * Every op chooses its layouts, except that dense takes its input as it comes:
  * [B, C, H, W] or [B, I]. The order of its weights is that of [C, H, W]
@@ -51,7 +51,9 @@ static coh_op_spec spec_of(const coh_graph *graph, const coh_node *node,
     const bool dense = layer->spec.kind == COH_LAYER_DENSE;
     coh_op_spec spec = {
         .name = layer->spec.name,
-        .kind = dense ? COH_OP_DENSE : COH_OP_CONV,
+        .kind = dense                                    ? COH_OP_DENSE
+                : layer->spec.kind == COH_LAYER_DECONV2D ? COH_OP_DECONV
+                                                         : COH_OP_CONV,
         .pass = pass,
         .src = coh_operand_any(coh_tensor_dims(node->src->tensor)),
         .weights = coh_operand_any(weight_dims(node)),
@@ -86,14 +88,26 @@ static coh_status view_bias(coh_graph *graph, const coh_node *node, int slot,
                            node->layer->bias_first, out, err);
 }
 
+/* The layer's weights in one of the two flat vectors (model.h). */
+static coh_status view_weights(coh_graph *graph, const coh_node *node, int slot,
+                               coh_value **out, coh_err *err)
+{
+    const coh_layer *layer = node->layer;
+
+    if (layer->spec.kind == COH_LAYER_DECONV2D)
+        return coh_graph_swapped(graph, weight_dims(node), slot,
+                                 layer->weight_first, out, err);
+    return coh_graph_plain(graph, weight_dims(node), slot, layer->weight_first,
+                           out, err);
+}
+
 /* The layer's weights, in the layout of `op`, bound to it. */
 static coh_status bind_weights(coh_graph *graph, const coh_node *node,
                                coh_tape *tape, coh_op *op, coh_err *err)
 {
     coh_value *weights = NULL;
 
-    COH_TRY(coh_graph_plain(graph, weight_dims(node), COH_SLOT_PARAMETERS,
-                            node->layer->weight_first, &weights, err));
+    COH_TRY(view_weights(graph, node, COH_SLOT_PARAMETERS, &weights, err));
     COH_TRY(coh_graph_convert(graph, tape, node->layer->spec.name,
                               coh_op_layout(op, COH_ARG_WEIGHTS),
                               COH_SLOT_WEIGHTS, &weights, err));
@@ -108,7 +122,7 @@ coh_status coh_linear_forward(coh_graph *graph, coh_node *node, coh_err *err)
     coh_tape *tape = &graph->forward;
     coh_value *bias = NULL;
 
-    if (layer->spec.kind == COH_LAYER_CONV2D)
+    if (layer->spec.kind != COH_LAYER_DENSE)
         COH_TRY(coh_graph_reshape(
             graph, tape, name, coh_dims_of(graph->batch, layer->in),
             coh_graph_forward_slot(graph, node->src), &node->src, err));
@@ -139,8 +153,7 @@ static coh_status append_diff_weights(coh_graph *graph, const coh_node *node,
     const coh_layout *layout = coh_op_layout(op, COH_ARG_DIFF_WEIGHTS);
     coh_value *flat = NULL, *written = NULL;
 
-    COH_TRY(coh_graph_plain(graph, weight_dims(node), COH_SLOT_GRADIENT,
-                            node->layer->weight_first, &flat, err));
+    COH_TRY(view_weights(graph, node, COH_SLOT_GRADIENT, &flat, err));
     written = flat;
     if (!coh_layout_equal(layout, coh_tensor_layout(flat->tensor)))
         COH_TRY(coh_graph_value(graph, layout, COH_SLOT_DIFF_WEIGHTS, &written,

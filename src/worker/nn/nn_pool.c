@@ -1,5 +1,5 @@
-/* nn_pool.c - maxpool, avgpool, global_avgpool. They keep their input's
- * layout. */
+/* nn_pool.c - maxpool, avgpool, global_avgpool, and upsample. They keep their
+ * input's layout. */
 #include "worker/nn/graph.h"
 
 static coh_window window_of(const coh_layer *layer)
@@ -17,6 +17,13 @@ static coh_window window_of(const coh_layer *layer)
     return window;
 }
 
+static coh_op_kind kind_of(const coh_layer *layer)
+{
+    return layer->spec.kind == COH_LAYER_MAXPOOL    ? COH_OP_MAXPOOL
+           : layer->spec.kind == COH_LAYER_UPSAMPLE ? COH_OP_UPSAMPLE
+                                                    : COH_OP_AVGPOOL;
+}
+
 coh_status coh_pool_forward(coh_graph *graph, coh_node *node, coh_err *err)
 {
     const coh_layer *layer = node->layer;
@@ -27,8 +34,7 @@ coh_status coh_pool_forward(coh_graph *graph, coh_node *node, coh_err *err)
                               &node->src, err));
     const coh_op_spec spec = {
         .name = layer->spec.name,
-        .kind = layer->spec.kind == COH_LAYER_MAXPOOL ? COH_OP_MAXPOOL
-                                                      : COH_OP_AVGPOOL,
+        .kind = kind_of(layer),
         .pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER,
         .src = coh_operand_of(node->src),
         .dst = coh_operand_any(coh_dims_of(graph->batch, layer->out)),
@@ -55,8 +61,7 @@ coh_status coh_pool_backward(coh_graph *graph, coh_node *node, coh_err *err)
     const coh_layer *layer = node->layer;
     const coh_op_spec spec = {
         .name = layer->spec.name,
-        .kind = layer->spec.kind == COH_LAYER_MAXPOOL ? COH_OP_MAXPOOL
-                                                      : COH_OP_AVGPOOL,
+        .kind = kind_of(layer),
         .pass = COH_PASS_DATA,
         .src = coh_operand_of(node->src),
         .dst = coh_operand_of(node->dst),
