@@ -91,11 +91,20 @@ typedef struct coh_layer_spec {
     int64_t dilation[2];
     int64_t groups;
     int64_t scale[2], size[2], offset[2];
-    double epsilon, slope, rate;
-    bool bias;
+    double epsilon, slope, rate, weight;
+    char target[COH_NAME_MAX], mask[COH_NAME_MAX]; /* or "" */
+    int64_t ignore;
+    bool bias, mean, unlabelled;
     coh_names from; /* count 0: the layer before it */
     int line;       /* in the file, for messages */
 } coh_layer_spec;
+
+/* Something a sample is to be compared with, besides its label. */
+typedef struct coh_target_spec {
+    char name[COH_NAME_MAX]; /* unique, neither input nor label */
+    coh_ints shape;          /* channels, height, width */
+    int line;
+} coh_target_spec;
 
 typedef struct coh_config {
     int64_t groups, group_size, servers;
@@ -122,6 +131,7 @@ typedef struct coh_config {
         bool log1p;
         int64_t normalize_samples, classes, train_samples, test_samples,
             prefetch;
+        double unlabelled;
     } data;
     struct {
         int64_t block;
@@ -141,6 +151,8 @@ typedef struct coh_config {
     } compute;
     struct {
         coh_ints input;
+        int ntargets;
+        coh_target_spec *targets; /* [ntargets], owned */
         int nlayers;
         coh_layer_spec *layers; /* [nlayers], owned */
     } model;
@@ -150,7 +162,8 @@ typedef struct coh_config {
 /* A loss ends its way through the network: nothing takes its output. */
 static inline bool coh_layer_is_loss(coh_layer_kind kind)
 {
-    return kind == COH_LAYER_SOFTMAX_CROSS_ENTROPY;
+    return kind >= COH_LAYER_SOFTMAX_CROSS_ENTROPY &&
+           kind <= COH_LAYER_SMOOTH_L1;
 }
 
 /* Read `path`, then apply sets[nsets], each "key=value" with a dotted key; of

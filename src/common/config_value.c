@@ -382,6 +382,8 @@ bool coh_option_read(coh_reader *reader, const coh_option *row,
         return read_pair(&from, node, field);
     case COH_OPTION_PADDING:
         return read_padding(&from, node, base);
+    case COH_OPTION_TARGETS:
+        return coh_targets_read(reader, row, node);
     case COH_OPTION_LAYERS:
         return coh_layers_read(reader, row, node);
     case COH_OPTION_ROOM:

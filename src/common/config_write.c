@@ -70,6 +70,20 @@ static void write_names(const coh_names *names, FILE *out)
         fputc(']', out);
 }
 
+static void write_targets(const coh_config *config, FILE *out)
+{
+    fputc('[', out);
+    for (int i = 0; i < config->model.ntargets; i++) {
+        const coh_target_spec *target = &config->model.targets[i];
+        fputs(i == 0 ? "{name: " : ", {name: ", out);
+        write_text(target->name, out);
+        fputs(", shape: ", out);
+        write_ints(target->shape.items, target->shape.count, out);
+        fputc('}', out);
+    }
+    fputc(']', out);
+}
+
 void coh_option_write(const coh_option *self, const void *base, FILE *out)
 {
     const void *field = (const char *)base + self->offset;
@@ -93,7 +107,13 @@ void coh_option_write(const coh_option *self, const void *base, FILE *out)
         write_text(*(char *const *)field, out);
         break;
     case COH_OPTION_NAME:
-        write_text(field, out);
+        if (*(const char *)field == '\0')
+            fputc('~', out);
+        else
+            write_text(field, out);
+        break;
+    case COH_OPTION_TARGETS:
+        write_targets(base, out);
         break;
     case COH_OPTION_LIST:
         write_list(field, out);

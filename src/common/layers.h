@@ -9,11 +9,16 @@
  *
  * A layer takes the output of the layer before it, the first one the images,
  * unless `from` names others that stand before it; `input` names the images.
+ * A loss compares its input x with a target t. The loss of a sample is the sum
+ * of the losses, each times its weight.
+ *
  * A field may be given for a layer if the layer's letter stands in its row.
  * PAIR fields are one number for both axes, or [height, width].
  */
 #ifndef COH_COMMON_LAYERS_H
 #define COH_COMMON_LAYERS_H
+
+enum { COH_LOSSES_MAX = 16 }; /* in one model */
 
 /* Name in YAML, C name, letter, help. */
 #define COH_LAYER_KINDS(X)                                                     \
@@ -41,13 +46,20 @@
     X("add", ADD, "+", "sum of two inputs or more of one shape")               \
     X("concat", CONCAT, "&", "the channels of two inputs or more, in order")   \
     X("softmax_cross_entropy", SOFTMAX_CROSS_ENTROPY, "x",                     \
-      "the loss; last layer; as many classes as inputs")
+      "loss: -log softmax of the label's channel, at each position")           \
+    X("sigmoid_cross_entropy", SIGMOID_CROSS_ENTROPY, "y",                     \
+      "loss: of each value, -t log sigmoid x - (1 - t) log sigmoid -x")        \
+    X("mean_squared_error", MEAN_SQUARED_ERROR, "q",                           \
+      "loss: of each value, (x - t)^2")                                        \
+    X("smooth_l1", SMOOTH_L1, "z",                                             \
+      "loss: of each value, d = |x - t|: d^2 / 2 where d < 1, else d - 1/2")
 
 /* INT, REAL: key, field, letters, default, low, high, help; an INT or PAIR
  * whose default lies below low must be given. PAIR: two integers. BOOL: key,
  * field, letters, default, help. PADDING: two integers, or same. NAMES: one
  * name, or a list of them; default none. */
-#define COH_EVERY_LAYER "cDpagukrlstmndfo+&x"
+#define COH_EVERY_LAYER "cDpagukrlstmndfo+&xyqz"
+#define COH_EVERY_LOSS "xyqz"
 #define COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING, NAMES)       \
     TEXT("name", name, COH_EVERY_LAYER,                                     \
          "name in messages; default kind + number")                         \
@@ -75,6 +87,21 @@
     REAL("slope", slope, "l", 0.01, 0, 1, "factor of negative values")      \
     REAL("rate", rate, "o", 0.5, 0, 0.999999, "probability of a zero")      \
     BOOL("bias", bias, "cDd", true, "add a bias")                           \
+    REAL("weight", weight, COH_EVERY_LOSS, 1, 0, 1e9,                       \
+         "factor in the sum of all losses")                                 \
+    TEXT("target", target, COH_EVERY_LOSS,                                  \
+         "what x is compared with: a name of model.targets, input, or "     \
+         "label; default: label")                                           \
+    TEXT("mask", mask, COH_EVERY_LOSS,                                      \
+         "a name of model.targets, of one channel or as many as the "       \
+         "input: factors, 0 does not count; default: none")                 \
+    INT("ignore", ignore, "x", -1, -1, 1000000,                             \
+        "positions of this label do not count, nor do negative ones")       \
+    BOOL("mean", mean, COH_EVERY_LOSS, true,                                \
+         "divide by what counts in the sample (the sum of the mask); "      \
+         "false: the sum")                                                  \
+    BOOL("unlabelled", unlabelled, COH_EVERY_LOSS, false,                   \
+         "count unlabelled samples too")                                    \
     NAMES("from", from, COH_EVERY_LAYER,                                    \
           "the layers whose outputs it takes; default: the one before it")
 

@@ -78,14 +78,16 @@ coh_status coh_model_new(const coh_config *config, coh_model **out,
         layer->in = coh_model_shape(self, layer->inputs[0]);
         status = coh_model_infer(self, layer, err);
     }
-    find_needs(self);
     if (status == COH_OK)
+        status = coh_model_aim(self, config, err);
+    if (status == COH_OK) {
+        find_needs(self);
         status = sum_up(self, err);
+    }
     if (status != COH_OK) {
         coh_model_destroy(&self);
         return status;
     }
-    self->classes = self->layers[nlayers - 1].in.c;
     *out = self;
     return COH_OK;
 }
@@ -113,6 +115,7 @@ void coh_model_destroy(coh_model **self)
     if (*self == NULL)
         return;
     free((*self)->layers);
+    free((*self)->targets);
     free(*self);
     *self = NULL;
 }

@@ -14,6 +14,11 @@ coh_status coh_model_connect(coh_model *self, coh_err *err);
 coh_status coh_model_infer(const coh_model *self, coh_layer *layer,
                            coh_err *err);
 
+/* The losses: what they compare with, and whether it fits. Fails with
+ * COH_E_CONFIG; COH_E_NOMEM. */
+coh_status coh_model_aim(coh_model *self, const coh_config *config,
+                         coh_err *err);
+
 /* COH_E_CONFIG: the layer, its line, the shape of its input, and `what`. */
 coh_status coh_layer_misfit(const coh_layer *layer, coh_err *err,
                             const char *what);

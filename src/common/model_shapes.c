@@ -223,19 +223,6 @@ static coh_status infer_join(const coh_model *model, coh_layer *layer,
     return COH_OK;
 }
 
-static coh_status infer_loss(coh_layer *layer, coh_err *err)
-{
-    layer->out = layer->in;
-    if (layer->in.h != 1 || layer->in.w != 1)
-        return coh_layer_misfit(
-            layer, err,
-            "but it needs one value a class: put a dense layer or "
-            "global_avgpool before it");
-    if (layer->in.c < 2)
-        return coh_layer_misfit(layer, err, "but it needs two classes or more");
-    return COH_OK;
-}
-
 coh_status coh_model_infer(const coh_model *model, coh_layer *layer,
                            coh_err *err)
 {
@@ -274,13 +261,15 @@ coh_status coh_model_infer(const coh_model *model, coh_layer *layer,
     case COH_LAYER_ADD:
     case COH_LAYER_CONCAT:
         return infer_join(model, layer, err);
-    case COH_LAYER_SOFTMAX_CROSS_ENTROPY:
-        return infer_loss(layer, err);
     case COH_LAYER_RELU:
     case COH_LAYER_LEAKY_RELU:
     case COH_LAYER_SIGMOID:
     case COH_LAYER_TANH:
     case COH_LAYER_SOFTMAX:
+    case COH_LAYER_SOFTMAX_CROSS_ENTROPY:
+    case COH_LAYER_SIGMOID_CROSS_ENTROPY:
+    case COH_LAYER_MEAN_SQUARED_ERROR:
+    case COH_LAYER_SMOOTH_L1:
     case COH_LAYER_DROPOUT:
         layer->out = layer->in;
         return COH_OK;

@@ -71,7 +71,8 @@ static inline void check_case(const nn_case *cases, int i)
     ref.training = false;
     ref.gradient = NULL;
     nn_trial_infer(&trial);
-    nn_ref_step(&ref, log_probs);
+    const double inferred = nn_ref_step(&ref, log_probs);
+    ck_assert_double_eq_tol(trial.sums.loss, inferred, 1e-5 * fabs(inferred));
     check_log_probs(&trial, log_probs);
 
     free(weights);

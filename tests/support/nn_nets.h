@@ -6,6 +6,7 @@
 #define COH_TESTS_NN_NETS_H
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,14 @@ enum { NN_LAYERS_MAX = 20, NN_SEED = 12 };
             a, b   \
         }          \
     }
-#define LOSS NN_LAYER(SOFTMAX_CROSS_ENTROPY, .line = 0)
+#define LOSS NN_LAYER(SOFTMAX_CROSS_ENTROPY, .ignore = -1, .mean = true)
+#define TARGET(n, c, h, w)                     \
+    {                                          \
+        .name = n, .shape = { 3, { c, h, w } } \
+    }
+
+/* A case may leave its targets out. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 /* A network and the rows it is tried on. The list of layers ends where fields
  * were left out. */
@@ -66,6 +74,7 @@ typedef struct nn_case {
     coh_shape input;
     int64_t batch;
     coh_layer_spec layers[NN_LAYERS_MAX];
+    coh_target_spec targets[5]; /* up to one without name */
 } nn_case;
 
 typedef struct nn_trial {
@@ -101,6 +110,8 @@ static inline void nn_fill_defaults(coh_layer_spec *spec, int index)
     }
     if (spec->groups == 0)
         spec->groups = 1;
+    if (spec->weight == 0)
+        spec->weight = 1;
 }
 
 static inline coh_model *nn_model_new(const nn_case *net)
@@ -123,9 +134,29 @@ static inline coh_model *nn_model_new(const nn_case *net)
     config.model.input.items[2] = net->input.w;
     config.model.nlayers = n;
     config.model.layers = layers;
+    coh_target_spec targets[5];
+    memcpy(targets, net->targets, sizeof targets);
+    config.model.targets = targets;
+    while (targets[config.model.ntargets].name[0] != '\0')
+        config.model.ntargets++;
     coh_model_new(&config, &model, &err);
     ck_assert_msg(model != NULL, "%s", err.text);
     return model;
+}
+
+/* Value i of a sample's target t. */
+static inline float nn_target(const coh_target *t, int64_t sample, int64_t i)
+{
+    const float normal = nn_normal(4, sample * 7919 + t->first + i);
+    const float uniform = 0.5f + 0.5f * tanhf(normal);
+
+    if (t->classes > 0 && t->is_mask)
+        return floorf(uniform * (float)t->classes);
+    if (t->classes > 0)
+        return floorf(uniform * (float)(t->classes + 1)) - 1; /* from -1 on */
+    if (t->is_mask)
+        return uniform < 0.3f ? 0 : uniform < 0.6f ? 1 : uniform;
+    return t->is_map ? uniform : 2 * normal;
 }
 
 /* Row b of a batch becomes sample `sample`: image, label and weight are
@@ -136,7 +167,13 @@ static inline void nn_fill_row(coh_batch *batch, const coh_model *model,
     const int64_t count = coh_shape_count(model->input);
 
     batch->samples[b] = sample;
-    batch->labels[b] = (int32_t)((sample * 7 + 3) % model->classes);
+    batch->is_labelled[b] = model->ntargets == 0 || sample % 3 != 1;
+    for (int t = 0; t < model->ntargets; t++)
+        for (int64_t i = 0; i < coh_shape_count(model->targets[t].shape); i++)
+            batch->targets[b * batch->target_count + model->targets[t].first +
+                           i] = nn_target(&model->targets[t], sample, i);
+    if (model->classes > 0)
+        batch->labels[b] = (int32_t)((sample * 7 + 3) % model->classes);
     batch->loss_weights[b] = 0.5f + 0.25f * (float)(sample % 4);
     batch->metric_weights[b] = 1.0f;
     for (int64_t i = 0; i < count; i++)
@@ -149,7 +186,8 @@ static inline coh_batch *nn_batch_new(const coh_model *model, int64_t capacity,
 {
     coh_batch *batch = NULL;
 
-    ck_assert_int_eq(coh_batch_new(model->input, capacity, &batch, NULL),
+    ck_assert_int_eq(coh_batch_new(model->input, model->target_count, capacity,
+                                   &batch, NULL),
                      COH_OK);
     batch->count = count;
     batch->epoch = 3;
@@ -181,7 +219,7 @@ static inline float *nn_weights_new(const coh_model *model)
 static inline nn_trial nn_trial_new(const nn_case *net, int threads)
 {
     nn_trial self = { .model = nn_model_new(net) };
-    const int64_t outputs = net->batch * self.model->classes;
+    const int64_t outputs = net->batch * self.model->classes + 1;
     coh_err err = COH_ERR_INIT;
 
     self.batch = nn_batch_new(self.model, net->batch, 0, net->batch);
@@ -206,7 +244,7 @@ static inline void nn_trial_train(nn_trial *self)
 static inline void nn_trial_infer(nn_trial *self)
 {
     self->compute.infer(self->compute.self, self->batch, self->weights,
-                        self->log_probs);
+                        self->log_probs, &self->sums);
 }
 
 static inline void nn_trial_end(nn_trial *self)

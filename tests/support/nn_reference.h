@@ -358,27 +358,103 @@ static inline void nn_ref_dropout(const nn_ref *r, int layer, const double *x,
     }
 }
 
-/* y: log probabilities. Backward needs no dy: it is the end. */
-static inline void nn_ref_loss(const nn_ref *r, const coh_layer *l,
-                               const double *x, double *y, bool backward,
-                               double *dx)
+/* The loss of one value or, for labels, of one position; its gradient is added
+ * to dx, times `scale`. Channels of a position lie `step` apart. */
+static inline double nn_ref_value(const coh_layer *l, const double *x, double t,
+                                  int64_t step, double scale, double *dx)
+{
+    const double d = *x - t;
+
+    if (l->spec.kind == COH_LAYER_SOFTMAX_CROSS_ENTROPY) {
+        double most = x[0], sum = 0;
+        for (int64_t c = 1; c < l->in.c; c++)
+            most = fmax(most, x[c * step]);
+        for (int64_t c = 0; c < l->in.c; c++)
+            sum += exp(x[c * step] - most);
+        for (int64_t c = 0; c < l->in.c && dx != NULL; c++)
+            dx[c * step] +=
+                scale * (exp(x[c * step] - most) / sum - (c == (int64_t)t));
+        return log(sum) + most - x[(int64_t)t * step];
+    }
+    double slope = 2 * d, loss = d * d;
+    if (l->spec.kind == COH_LAYER_SMOOTH_L1) {
+        slope = fabs(d) < 1 ? d : d > 0 ? 1 : -1;
+        loss = fabs(d) < 1 ? d * d / 2 : fabs(d) - 0.5;
+    }
+    if (l->spec.kind == COH_LAYER_SIGMOID_CROSS_ENTROPY) {
+        const double p = 1 / (1 + exp(-*x));
+        slope = p - t;
+        loss = -t * log(p) - (1 - t) * log(1 - p);
+    }
+    if (dx != NULL)
+        *dx += scale * slope;
+    return loss;
+}
+
+/* What value or position i of row b is compared with, and its factor. */
+static inline double nn_ref_target(const nn_ref *r, const coh_layer *l,
+                                   int64_t b, int64_t i, double *factor)
+{
+    const coh_batch *batch = r->batch;
+    const float *targets = batch->targets + b * batch->target_count;
+    const coh_target *all = r->model->targets;
+    double t = batch->labels[b];
+
+    if (l->target == COH_TARGET_INPUT)
+        t = (double)batch->images[b * coh_shape_count(l->in) + i];
+    if (l->target >= 0)
+        t = (double)targets[all[l->target].first + i];
+    *factor = 1;
+    if (l->mask >= 0)
+        *factor = (double)targets[all[l->mask].first +
+                                  i % coh_shape_count(all[l->mask].shape)];
+    if (l->spec.kind == COH_LAYER_SOFTMAX_CROSS_ENTROPY &&
+        (t < 0 || (int64_t)t == l->spec.ignore))
+        *factor = 0;
+    return t;
+}
+
+/* The sum over rows of a loss; dx NULL: forward only. */
+static inline double nn_ref_loss(const nn_ref *r, const coh_layer *l,
+                                 const double *x, double *dx)
+{
+    const bool labels = l->spec.kind == COH_LAYER_SOFTMAX_CROSS_ENTROPY;
+    const int64_t size = coh_shape_count(l->in), pixels = l->in.h * l->in.w;
+    const int64_t n = labels ? pixels : size;
+    double sum = 0, factor;
+
+    for (int64_t b = 0; b < r->batch->capacity; b++) {
+        double weight = (double)r->batch->loss_weights[b] * l->spec.weight,
+               all = 0;
+        if (!r->batch->is_labelled[b] && !l->spec.unlabelled)
+            continue;
+        for (int64_t i = 0; i < n; i++) {
+            nn_ref_target(r, l, b, i, &factor);
+            all += factor;
+        }
+        if (l->spec.mean)
+            weight /= all;
+        for (int64_t i = 0; i < n; i++) {
+            const double t = nn_ref_target(r, l, b, i, &factor);
+            if (factor > 0)
+                sum += weight * factor *
+                       nn_ref_value(l, x + b * size + i, t, pixels,
+                                    weight * factor,
+                                    dx == NULL ? NULL : dx + b * size + i);
+        }
+    }
+    return sum;
+}
+
+/* Log probabilities. */
+static inline void nn_ref_log_softmax(const nn_ref *r, const coh_layer *l,
+                                      const double *x, double *y)
 {
     const int64_t K = l->in.c;
 
-    for (int64_t b = 0; b < r->batch->capacity; b++) {
-        double most = x[b * K], sum = 0;
-        for (int64_t k = 1; k < K; k++)
-            most = fmax(most, x[b * K + k]);
+    for (int64_t b = 0; b < r->batch->capacity; b++)
         for (int64_t k = 0; k < K; k++)
-            sum += exp(x[b * K + k] - most);
-        for (int64_t k = 0; k < K; k++) {
-            const int64_t n = b * K + k;
-            y[n] = x[n] - most - log(sum);
-            if (backward)
-                dx[n] = (double)r->batch->loss_weights[b] *
-                        (exp(y[n]) - (r->batch->labels[b] == k));
-        }
-    }
+            y[b * K + k] = -nn_ref_value(l, x + b * K, (double)k, 1, 0, NULL);
 }
 
 static inline void nn_ref_layer(const nn_ref *r, int i, const double *x,
@@ -426,9 +502,6 @@ static inline void nn_ref_layer(const nn_ref *r, int i, const double *x,
         memcpy(dy == NULL ? y : dx, dy == NULL ? x : dy,
                (size_t)(r->batch->capacity * coh_shape_count(layer.in)) *
                    sizeof *y);
-        return;
-    case COH_LAYER_SOFTMAX_CROSS_ENTROPY:
-        nn_ref_loss(r, &layer, x, y, dy != NULL, dx);
         return;
     default:
         nn_ref_eltwise(r, &layer, x, y, dy, dx);
@@ -482,7 +555,7 @@ static inline void nn_ref_forward(const nn_ref *r, int i, nn_ref_state *s)
     s->values[i + 1] = nn_zeros(r->batch->capacity * coh_shape_count(l->out));
     if (l->ninputs > 1)
         nn_ref_join(r, i, s, false);
-    else
+    else if (!coh_layer_is_loss(l->spec.kind))
         nn_ref_layer(r, i, s->values[l->inputs[0] + 1], s->values[i + 1], NULL,
                      NULL);
 }
@@ -495,6 +568,8 @@ static inline void nn_ref_backward(const nn_ref *r, int i, nn_ref_state *s)
 
     if (l->ninputs > 1)
         nn_ref_join(r, i, s, true);
+    else if (coh_layer_is_loss(l->spec.kind))
+        nn_ref_loss(r, l, s->values[l->inputs[0] + 1], dx);
     else
         nn_ref_layer(r, i, s->values[l->inputs[0] + 1], s->values[i + 1],
                      s->diffs[i + 1], dx);
@@ -508,7 +583,7 @@ static inline void nn_ref_backward(const nn_ref *r, int i, nn_ref_state *s)
 static inline double nn_ref_step(const nn_ref *r, double *log_probs)
 {
     const coh_model *m = r->model;
-    const int64_t B = r->batch->capacity, K = m->classes;
+    const int64_t B = r->batch->capacity;
     nn_ref_state s = { 0 };
     double loss = 0;
 
@@ -518,12 +593,12 @@ static inline double nn_ref_step(const nn_ref *r, double *log_probs)
         s.values[0][i] = (double)r->batch->images[i];
     for (int i = 0; i < m->nlayers; i++)
         nn_ref_forward(r, i, &s);
-    const double *probs = s.values[m->nlayers];
-    for (int64_t b = 0; b < B; b++)
-        loss -= (double)r->batch->loss_weights[b] *
-                probs[b * K + r->batch->labels[b]];
-    if (log_probs != NULL)
-        memcpy(log_probs, probs, (size_t)(B * K) * sizeof *log_probs);
+    for (int i = 0; i < m->nlosses; i++) {
+        const coh_layer *l = &m->layers[m->losses[i]];
+        loss += nn_ref_loss(r, l, s.values[l->inputs[0] + 1], NULL);
+        if (log_probs != NULL && m->losses[i] == m->classifier)
+            nn_ref_log_softmax(r, l, s.values[l->inputs[0] + 1], log_probs);
+    }
 
     for (int i = -1; i < m->nlayers; i++)
         s.diffs[i + 1] = nn_zeros(B * coh_shape_count(coh_model_shape(m, i)));

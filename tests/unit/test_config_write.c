@@ -77,6 +77,11 @@ static void same_config(const coh_config *a, const coh_config *b)
 #define ROOM(key, help)
     COH_OPTIONS(INT, REAL, INT, TEXT, LIST, INTS, INT, ROOM)
 
+    ck_assert_int_eq(a->model.ntargets, b->model.ntargets);
+    for (int i = 0; i < a->model.ntargets; i++) {
+        ck_assert_str_eq(a->model.targets[i].name, b->model.targets[i].name);
+        same_ints(&a->model.targets[i].shape, &b->model.targets[i].shape);
+    }
     ck_assert_int_eq(a->model.nlayers, b->model.nlayers);
     for (int i = 0; i < a->model.nlayers; i++)
         same_layer(&a->model.layers[i], &b->model.layers[i]);
@@ -112,11 +117,15 @@ START_TEST(a_written_config_loads_to_the_same)
         "j],\n"
         "  labels: k, weights: l, axes: nhwc, weights_for: loss, log1p: on,\n"
         "  normalize: max, normalize_over: global, normalize_samples: 12,\n"
-        "  classes: 13, train_samples: 14, test_samples: 15, prefetch: 16}\n"
+        "  classes: 13, train_samples: 14, test_samples: 15, unlabelled: 0.3,\n"
+        "  prefetch: 16}\n"
         "exchange: {block: 65536, timeout: 17}\n"
         "eval: {every: 18, batch: 19, select: best}\n"
         "checkpoint: {every: 20, keep: 21}\ncompute: {threads: 22}\n"
-        "model:\n  input: [3, 224, 128]\n  layers:\n"
+        "model:\n  input: [3, 224, 128]\n"
+        "  targets: [{name: 'no', shape: [1, 2, 3]}, {shape: [4, 5, 6], name: "
+        "a}]\n"
+        "  layers:\n"
         "    - conv2d: {filters: 9, kernel: [3, 5], stride: [1, 2],\n"
         "        padding: [4, 6], dilation: [7, 8], groups: 3, bias: no}\n"
         "    - maxpool: {kernel: [2, 3], padding: same, name: pool}\n"
@@ -130,6 +139,11 @@ START_TEST(a_written_config_loads_to_the_same)
         "    - layer_norm: {epsilon: 0.125}\n"
         "    - add: {from: [tanh1, input]}\n    - concat: {from: [add1, "
         "pool]}\n"
+        "    - smooth_l1: {weight: 0.5, target: a, mask: no, mean: no}\n"
+        "    - mean_squared_error: {from: relu1, target: input, unlabelled: "
+        "yes}\n"
+        "    - softmax_cross_entropy: {from: tanh1, ignore: 7, target: a}\n"
+        "    - sigmoid_cross_entropy: {from: tanh1, target: a, weight: 2}\n"
         "    - dense: {units: 4, bias: no, name: no, from: flatten1}\n"
         "    - softmax_cross_entropy: {name: 'null'}\n");
 

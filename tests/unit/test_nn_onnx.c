@@ -115,6 +115,22 @@ static const char *const softmaxes[] = {
     TORCH("LogSoftmax"),
 };
 
+/* Softmax cross entropy: labels for each sample, or each position; `mean` over
+ * all that count in the whole batch, else the sum (or one loss each). */
+static const struct {
+    const char *path;
+    int64_t ignore;
+    bool mean;
+} losses[] = {
+    { NODE("sce_sum"), -1, false },
+    { NODE("sce_none"), -1, false },
+    { NODE("sce_mean"), -1, true },
+    { NODE("sce_mean_3d"), -1, true },
+    { NODE("sce_mean_no_weight_ii"), 2, true },
+    { NODE("sce_mean_no_weight_ii_3d"), 2, true },
+    { NODE("sce_mean_no_weight_ii_4d"), 2, true },
+};
+
 static const char *data_folder(void)
 {
     const char *folder = getenv("COH_ONNX_DATA");
@@ -265,6 +281,60 @@ START_TEST(log_softmax_gives_what_onnx_says)
 }
 END_TEST
 
+/* The sum over a batch of what a 1 x 1 convolution, which changes nothing, hands
+ * to the loss; *count: how many labels count. */
+static double loss_of(const onnx_tensor *x, const onnx_tensor *labels,
+                      int64_t ignore, int64_t *count)
+{
+    const int64_t N = x->dims[0], C = x->dims[1], H = x->count / N / C;
+    const nn_case net = { { C, H, 1 },
+                          N,
+                          { CONV(.filters = C, .kernel = { 1, 1 }),
+                            NN_LAYER(SOFTMAX_CROSS_ENTROPY, .target = "y",
+                                     .ignore = ignore) },
+                          { TARGET("y", 1, H, 1) } };
+    nn_trial trial = nn_trial_new(&net, 1);
+    memcpy(trial.batch->images, x->values, (size_t)x->count * sizeof(float));
+    memcpy(trial.batch->targets, labels->values,
+           (size_t)labels->count * sizeof(float));
+    for (int64_t i = 0; i < C * C; i++)
+        trial.weights[i] = i % (C + 1) == 0;
+    for (int64_t b = 0; b < N; b++) {
+        trial.batch->loss_weights[b] = 1;
+        trial.batch->is_labelled[b] = true;
+    }
+    nn_trial_infer(&trial);
+    *count = 0;
+    for (int64_t i = 0; i < labels->count; i++)
+        *count += (int64_t)labels->values[i] != ignore;
+    const double loss = trial.sums.loss;
+    nn_trial_end(&trial);
+    return loss;
+}
+
+START_TEST(softmax_cross_entropy_gives_what_onnx_says)
+{
+    const char *path = losses[_i].path;
+    double want = 0;
+    int64_t count;
+
+    if (!has_data())
+        return;
+    const onnx_tensor x = load(path, "input_0.pb");
+    const onnx_tensor labels = load(path, "input_1.pb");
+    const onnx_tensor y = load(path, "output_0.pb");
+    for (int64_t i = 0; i < y.count; i++)
+        want += (double)y.values[i];
+    double got = loss_of(&x, &labels, losses[_i].ignore, &count);
+    if (losses[_i].mean)
+        got /= (double)count;
+    check_value(path, 0, got, (float)want, want);
+    free(x.values);
+    free(labels.values);
+    free(y.values);
+}
+END_TEST
+
 static Suite *nn_onnx_suite(void)
 {
     Suite *suite = suite_create("nn_onnx");
@@ -274,6 +344,8 @@ static Suite *nn_onnx_suite(void)
                         sizeof cases / sizeof cases[0]);
     tcase_add_loop_test(core, log_softmax_gives_what_onnx_says, 0,
                         sizeof softmaxes / sizeof softmaxes[0]);
+    tcase_add_loop_test(core, softmax_cross_entropy_gives_what_onnx_says, 0,
+                        sizeof losses / sizeof losses[0]);
     suite_add_tcase(suite, core);
     return suite;
 }

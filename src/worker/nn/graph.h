@@ -60,8 +60,8 @@ typedef struct coh_value {
 /* What a step is given, and where its result goes. */
 typedef struct coh_run {
     const coh_batch *batch;
-    coh_step_sums *sums; /* training */
-    float *log_probs;    /* inference */
+    coh_step_sums *sums;
+    float *log_probs; /* inference; NULL: not wanted */
 } coh_run;
 
 typedef struct coh_action {

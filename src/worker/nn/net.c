@@ -58,6 +58,9 @@ static const struct {
     [COH_LAYER_DROPOUT] = { coh_dropout_forward, coh_dropout_backward },
     [COH_LAYER_ADD] = { coh_add_forward, coh_add_backward },
     [COH_LAYER_CONCAT] = { coh_concat_forward, coh_concat_backward },
+    [COH_LAYER_SIGMOID_CROSS_ENTROPY] = { coh_loss_forward, coh_loss_backward },
+    [COH_LAYER_MEAN_SQUARED_ERROR] = { coh_loss_forward, coh_loss_backward },
+    [COH_LAYER_SMOOTH_L1] = { coh_loss_forward, coh_loss_backward },
     [COH_LAYER_SOFTMAX_CROSS_ENTROPY] = { coh_loss_forward, coh_loss_backward },
 };
 
@@ -227,6 +230,19 @@ static void set_up_threads(const net *self)
 #endif
 }
 
+static void begin_sums(const coh_batch *batch, coh_step_sums *sums)
+{
+    *sums = (coh_step_sums){ 0 };
+    for (int64_t b = 0; b < batch->capacity; b++)
+        sums->weight += (double)batch->loss_weights[b];
+}
+
+static void end_sums(coh_step_sums *sums)
+{
+    for (int i = 0; i < COH_LOSSES_MAX; i++)
+        sums->loss += sums->terms[i];
+}
+
 static void train(void *thing, const coh_batch *batch, const float *weights,
                   float *gradient, coh_step_sums *sums)
 {
@@ -236,20 +252,26 @@ static void train(void *thing, const coh_batch *batch, const float *weights,
     COH_ASSERT(self->train != NULL && batch->capacity == self->train->batch);
     set_up_threads(self);
     coh_graph_point(self->train, batch->images, weights, gradient);
+    begin_sums(batch, sums);
     coh_graph_run(&self->train->forward, &run);
     coh_graph_run(&self->train->backward, &run);
+    end_sums(sums);
 }
 
 static void infer(void *thing, const coh_batch *batch, const float *weights,
-                  float *log_probs)
+                  float *log_probs, coh_step_sums *sums)
 {
     const net *self = thing;
-    const coh_run run = { .batch = batch, .log_probs = log_probs };
+    const coh_run run = { .batch = batch,
+                          .sums = sums,
+                          .log_probs = log_probs };
 
     COH_ASSERT(self->infer != NULL && batch->capacity == self->infer->batch);
     set_up_threads(self);
     coh_graph_point(self->infer, batch->images, weights, NULL);
+    begin_sums(batch, sums);
     coh_graph_run(&self->infer->forward, &run);
+    end_sums(sums);
 }
 
 static void destroy(void **thing)
