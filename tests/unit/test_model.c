@@ -88,6 +88,58 @@ START_TEST(the_climate_encoder_has_the_published_sizes)
 }
 END_TEST
 
+/* Parameters and forward flop of its 14 layers with weights. */
+static const struct {
+    const char *name;
+    int64_t parameters, flop;
+} climate[] = {
+    { "conv1", 75360, INT64_C(22196256768) },
+    { "conv2", 1204480, INT64_C(88785027072) },
+    { "conv3", 6423040, INT64_C(118380036096) },
+    { "conv4", 19268352, INT64_C(88785027072) },
+    { "conv5", 12583936, INT64_C(14495514624) },
+    { "class_head", 36868, 42467328 },
+    { "object_head", 18434, 21233664 },
+    { "offset_head", 18434, 21233664 },
+    { "size_head", 18434, 21233664 },
+    { "deconv1", 12583680, INT64_C(14495514624) },
+    { "deconv2", 19268096, INT64_C(88785027072) },
+    { "deconv3", 6422784, INT64_C(118380036096) },
+    { "deconv4", 1204320, INT64_C(88785027072) },
+    { "deconv5", 75280, INT64_C(22196256768) },
+};
+
+START_TEST(the_climate_network_has_the_published_size_and_work)
+{
+    coh_config *config = NULL;
+    coh_model *model = NULL;
+    int at = 0;
+
+    ck_assert_int_eq(
+        coh_config_load("config/climate.yaml", NULL, 0, &config, &err), COH_OK);
+    const coh_status status = coh_model_new(config, &model, &err);
+    ck_assert_msg(status == COH_OK, "%s", err.text);
+    ck_assert_int_eq(model->parameters, 79201498);
+    ck_assert_int_eq(model->flop_forward, INT64_C(665389891584));
+    ck_assert_int_eq(model->flop_step, INT64_C(1973973417984));
+    ck_assert_int_eq(model->flop_step_full, INT64_C(1996169674752));
+    for (int i = 0; i < model->nlayers; i++) {
+        const coh_layer *layer = &model->layers[i];
+        if (layer->weight_count == 0)
+            continue;
+        ck_assert_str_eq(layer->spec.name, climate[at].name);
+        ck_assert_int_eq(layer->weight_count + layer->bias_count,
+                         climate[at].parameters);
+        ck_assert_int_eq(layer->flop, climate[at++].flop);
+    }
+    ck_assert_int_eq(at, 14);
+    ck_assert_int_eq(model->nlosses, 6);
+    ck_assert_int_eq(model->classes, 0);
+    coh_config_destroy(&config);
+    coh_model_destroy(&model);
+}
+END_TEST
+
 START_TEST(parameters_lie_in_layer_order_weights_then_bias)
 {
     coh_model *model = model_of(
@@ -535,6 +587,7 @@ static Suite *model_suite(void)
     TCase *core = tcase_create("core");
     tcase_add_test(core, the_hep_network_has_the_published_size_and_work);
     tcase_add_test(core, the_climate_encoder_has_the_published_sizes);
+    tcase_add_test(core, the_climate_network_has_the_published_size_and_work);
     tcase_add_test(core, parameters_lie_in_layer_order_weights_then_bias);
     tcase_add_loop_test(core, a_layer_gives_its_shape, 0, SHAPES);
     tcase_add_test(core, layers_know_what_they_take);
