@@ -24,14 +24,21 @@ static void find_needs(coh_model *self)
     }
 }
 
+/* So that counts of values stay numbers. */
+static coh_status check_size(const coh_layer *layer, coh_err *err)
+{
+    const coh_shape out = layer->out;
+
+    if (coh_times(coh_times(out.c, out.h), out.w) >> VALUES_MAX_LOG2 != 0)
+        return coh_layer_misfit(layer, err, "which makes too many values");
+    return COH_OK;
+}
+
 /* Lay the layers' parameters into the flat vector and add up the flop. */
 static coh_status sum_up(coh_model *self, coh_err *err)
 {
     for (int i = 0; i < self->nlayers; i++) {
         coh_layer *layer = &self->layers[i];
-        const coh_shape out = layer->out;
-        if (coh_times(coh_times(out.c, out.h), out.w) >> VALUES_MAX_LOG2 != 0)
-            return coh_layer_misfit(layer, err, "which makes too many values");
         if (layer->weight_count >> PARAMETERS_MAX_LOG2 != 0 ||
             layer->flop >> FLOP_MAX_LOG2 != 0)
             return coh_layer_misfit(layer, err,
@@ -77,6 +84,8 @@ coh_status coh_model_new(const coh_config *config, coh_model **out,
         coh_layer *layer = &self->layers[i];
         layer->in = coh_model_shape(self, layer->inputs[0]);
         status = coh_model_infer(self, layer, err);
+        if (status == COH_OK)
+            status = check_size(layer, err);
     }
     if (status == COH_OK)
         status = coh_model_aim(self, config, err);

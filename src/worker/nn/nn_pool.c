@@ -24,6 +24,26 @@ static coh_op_kind kind_of(const coh_layer *layer)
                                                     : COH_OP_AVGPOOL;
 }
 
+/* Values of 1 x 1 pixels are row-major and channels-last at once. oneDNN 3.7
+ * upsamples them into the one as if they were the other, so it is told. */
+static coh_status settle_order(coh_graph *graph, coh_node *node,
+                               coh_op_spec *spec, coh_err *err)
+{
+    const coh_layer *layer = node->layer;
+
+    if (spec->kind != COH_OP_UPSAMPLE || layer->in.h * layer->in.w > 1)
+        return COH_OK;
+    COH_TRY(coh_graph_unblock(graph, &graph->forward, layer->spec.name,
+                              coh_graph_forward_slot(graph, node->src),
+                              &node->src, err));
+    COH_TRY(coh_graph_plain(graph, coh_dims_of(graph->batch, layer->out),
+                            coh_graph_forward_slot(graph, node->src), 0,
+                            &node->dst, err));
+    spec->src = coh_operand_of(node->src);
+    spec->dst = coh_operand_of(node->dst);
+    return COH_OK;
+}
+
 coh_status coh_pool_forward(coh_graph *graph, coh_node *node, coh_err *err)
 {
     const coh_layer *layer = node->layer;
@@ -32,7 +52,7 @@ coh_status coh_pool_forward(coh_graph *graph, coh_node *node, coh_err *err)
     COH_TRY(coh_graph_reshape(graph, &graph->forward, layer->spec.name,
                               coh_dims_of(graph->batch, layer->in), slot,
                               &node->src, err));
-    const coh_op_spec spec = {
+    coh_op_spec spec = {
         .name = layer->spec.name,
         .kind = kind_of(layer),
         .pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER,
@@ -40,10 +60,12 @@ coh_status coh_pool_forward(coh_graph *graph, coh_node *node, coh_err *err)
         .dst = coh_operand_any(coh_dims_of(graph->batch, layer->out)),
         .window = window_of(layer),
     };
+    COH_TRY(settle_order(graph, node, &spec, err));
     COH_TRY(coh_graph_op(graph, &spec, &node->op, err));
-    COH_TRY(coh_graph_value(graph, coh_op_layout(node->op, COH_ARG_DST),
-                            coh_graph_forward_slot(graph, node->src),
-                            &node->dst, err));
+    if (node->dst == NULL)
+        COH_TRY(coh_graph_value(graph, coh_op_layout(node->op, COH_ARG_DST),
+                                coh_graph_forward_slot(graph, node->src),
+                                &node->dst, err));
     coh_op_bind(node->op, COH_ARG_SRC, node->src->tensor);
     coh_op_bind(node->op, COH_ARG_DST, node->dst->tensor);
 
