@@ -13,7 +13,7 @@ failures=0
 train() {
     local ranks=$1 run=$2
     shift 2
-    timeout 120 "$MPIEXEC" -n "$ranks" "$cohort" train "$here/small.yaml" \
+    timeout 120 $MPIEXEC -n "$ranks" "$cohort" train "$here/small.yaml" \
         --set run.out="$work" --set run.name="$run" --set compute.threads=1 \
         "$@" >"$work/$run.out" 2>&1
     code=$?
