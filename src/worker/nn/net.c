@@ -3,14 +3,15 @@
 
 #include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
 
 #include "worker/nn/graph.h"
-
-enum { ALIGN_BYTES = 64 };
+#include "worker/nn/layer_ops.h"
+#include "worker/nn/pages.h"
+#include "worker/nn/profile.h"
+#include "worker/nn/stem.h"
 
 typedef struct net {
     int threads;
@@ -56,33 +57,64 @@ static const struct {
 
 /* --- building ----------------------------------------------------------- */
 
-static bool is_relu(const coh_layer *layer)
+/* A relu becomes part of the layer with weights before it, and its backward
+ * pass part of a maxpool behind it. Of what is only pooled, backward needs
+ * nothing but the places of the largest values. There is a layer behind: the
+ * last one is the loss. */
+static void join_relu(coh_node *node, bool training)
 {
-    return layer->spec.kind == COH_LAYER_RELU ||
-           layer->spec.kind == COH_LAYER_LEAKY_RELU;
+    const coh_layer *layer = node->layer;
+    coh_node *behind = node + 1;
+
+    if (coh_layer_is_relu(layer + 1)) {
+        node->then_relu = behind->done_before = true;
+        if (layer[1].spec.kind == COH_LAYER_LEAKY_RELU)
+            node->slope = (float)layer[1].spec.slope;
+        behind++;
+    }
+    if (!training || layer[behind - node].spec.kind != COH_LAYER_MAXPOOL)
+        return;
+    node->only_pooled = true;
+    if (behind != node + 1) {
+        node[1].done_behind = true;
+        behind->relu = layer + 1;
+    }
+}
+
+/* The first layer with weights, if that was chosen and can be. */
+static void make_stem(const coh_graph *graph, coh_node *node)
+{
+    int pool = 0;
+
+    if (coh_choices_way(graph->choices, node->index, COH_CHOSEN_WEIGHTS) !=
+            COH_WAY_STEM ||
+        !graph->training || coh_dnn_block() != 16 || !coh_stem_can_run() ||
+        !coh_stem_fits(node->layer, &pool))
+        return;
+    node->is_stem = true;
+    for (int i = 1; i <= pool; i++)
+        node[i].done_before = node[i].done_behind = true;
 }
 
 /* nodes[nlayers], zeroed: which layer is what to its neighbours. Returns the
  * first layer with weights, nlayers - 1 if none has. */
-static int plan_nodes(const coh_model *model, coh_node *nodes)
+static int plan_nodes(const coh_graph *graph, const coh_model *model,
+                      coh_node *nodes)
 {
     int first = model->nlayers - 1;
 
     for (int i = model->nlayers - 1; i >= 0; i--) {
-        const coh_layer *layer = &model->layers[i];
-        nodes[i].layer = layer;
+        nodes[i].layer = &model->layers[i];
         nodes[i].index = i;
-        if (layer->weight_count == 0)
+        if (nodes[i].layer->weight_count == 0)
             continue;
         first = i;
-        if (!is_relu(layer + 1)) /* there is one: the last is the loss */
-            continue;
-        nodes[i].then_relu = nodes[i + 1].done_before = true;
-        if (layer[1].spec.kind == COH_LAYER_LEAKY_RELU)
-            nodes[i].slope = (float)layer[1].spec.slope;
+        join_relu(&nodes[i], graph->training);
     }
     for (int i = first + 1; i < model->nlayers; i++)
         nodes[i].needs_diff_src = true;
+    if (model->layers[first].weight_count > 0)
+        make_stem(graph, &nodes[first]);
     return first;
 }
 
@@ -95,6 +127,8 @@ static coh_status build_forward(coh_graph *graph, const coh_model *model,
                             COH_SLOT_IMAGES, 0, &value, err));
     for (int i = 0; i < model->nlayers; i++) {
         nodes[i].src = value;
+        graph->forward.layer = i;
+        graph->forward.pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER;
         COH_TRY(
             kinds[nodes[i].layer->spec.kind].forward(graph, &nodes[i], err));
         value = nodes[i].dst;
@@ -110,6 +144,8 @@ static coh_status build_backward(coh_graph *graph, coh_node *nodes, int first,
 
     for (int i = last; i >= first; i--) {
         const coh_layer_spec *spec = &nodes[i].layer->spec;
+        graph->backward.layer = i;
+        graph->backward.pass = COH_PASS_DATA;
         if (diff != NULL)
             COH_TRY(coh_graph_reshape(graph, &graph->backward, spec->name,
                                       coh_tensor_dims(nodes[i].dst->tensor),
@@ -128,7 +164,7 @@ static coh_status build(coh_graph *graph, const coh_model *model, coh_err *err)
         return coh_fail(err, COH_E_NOMEM, "no memory for %d layers",
                         model->nlayers);
 
-    const int first = plan_nodes(model, nodes);
+    const int first = plan_nodes(graph, model, nodes);
     coh_status status = build_forward(graph, model, nodes, err);
     if (status == COH_OK && graph->training)
         status = build_backward(graph, nodes, first, model->nlayers - 1, err);
@@ -138,13 +174,15 @@ static coh_status build(coh_graph *graph, const coh_model *model, coh_err *err)
 
 /* *out stays NULL if batch is 0. */
 static coh_status new_graph(coh_dnn *dnn, const coh_model *model, int64_t batch,
-                            bool training, uint64_t seed, coh_graph **out,
+                            bool training, uint64_t seed,
+                            const coh_choices *choices, coh_graph **out,
                             coh_err *err)
 {
     COH_ASSERT(batch >= 0);
     if (batch == 0)
         return COH_OK;
     COH_TRY(coh_graph_new(dnn, batch, training, seed, out, err));
+    (*out)->choices = choices;
     return build(*out, model, err);
 }
 
@@ -153,15 +191,14 @@ static coh_status place(net *self, coh_err *err)
 {
     const size_t train = self->train ? coh_graph_bytes(self->train) : 0;
     const size_t infer = self->infer ? coh_graph_bytes(self->infer) : 0;
-    const size_t bytes = (train > infer ? train : infer) + ALIGN_BYTES;
+    const size_t bytes = train > infer ? train : infer;
 
-    self->arena = aligned_alloc(ALIGN_BYTES, bytes);
+    self->arena = coh_pages_new(bytes);
     if (self->arena == NULL)
         return coh_fail(err, COH_E_NOMEM,
                         "no memory for the network's values: %.3f GiB; use a "
                         "smaller train.batch or eval.batch",
                         (double)bytes / (1 << 30));
-    memset(self->arena, 0, bytes);
     if (self->train != NULL)
         coh_graph_place(self->train, self->arena);
     if (self->infer != NULL)
@@ -223,9 +260,40 @@ static void destroy(void **thing)
     *thing = NULL;
 }
 
+/* --- timing ------------------------------------------------------------- */
+
+static net *net_of(const coh_compute *compute)
+{
+    COH_ASSERT(compute->train == train);
+    return compute->self;
+}
+
+int coh_net_parts(const coh_compute *compute, coh_step_part *parts)
+{
+    const net *self = net_of(compute);
+
+    COH_ASSERT(self->train != NULL);
+    return coh_profile_parts(self->train, parts);
+}
+
+void coh_net_time(const coh_compute *compute, const coh_batch *batch,
+                  const float *weights, float *gradient, coh_step_part *parts,
+                  double *seconds)
+{
+    const net *self = net_of(compute);
+    coh_step_sums sums;
+    const coh_run run = { .batch = batch, .sums = &sums };
+
+    COH_ASSERT(self->train != NULL && batch->capacity == self->train->batch);
+    set_up_threads(self);
+    coh_graph_point(self->train, batch->images, weights, gradient);
+    *seconds = coh_profile_run(self->train, &run, parts);
+}
+
 coh_status coh_net_new(const coh_model *model, int64_t train_batch,
                        int64_t infer_batch, uint64_t seed, int threads,
-                       coh_compute *out, coh_err *err)
+                       const coh_choices *choices, coh_compute *out,
+                       coh_err *err)
 {
     net *self = calloc(1, sizeof *self);
     if (self == NULL)
@@ -235,10 +303,10 @@ coh_status coh_net_new(const coh_model *model, int64_t train_batch,
     set_up_threads(self); /* before primitives are made for so many */
     coh_status status = coh_dnn_new(&self->dnn, err);
     if (status == COH_OK)
-        status = new_graph(self->dnn, model, train_batch, true, seed,
+        status = new_graph(self->dnn, model, train_batch, true, seed, choices,
                            &self->train, err);
     if (status == COH_OK)
-        status = new_graph(self->dnn, model, infer_batch, false, seed,
+        status = new_graph(self->dnn, model, infer_batch, false, seed, choices,
                            &self->infer, err);
     if (status == COH_OK)
         status = place(self, err);

@@ -1,6 +1,7 @@
 /* nn_pool.c - maxpool, avgpool, global_avgpool. They keep their input's
  * layout. */
 #include "worker/nn/graph.h"
+#include "worker/nn/layer_ops.h"
 
 static coh_window window_of(const coh_layer *layer)
 {
@@ -17,23 +18,32 @@ static coh_window window_of(const coh_layer *layer)
     return window;
 }
 
+coh_op_spec coh_pool_spec(const coh_layer *layer, int64_t batch, coh_pass pass)
+{
+    return (coh_op_spec){
+        .name = layer->spec.name,
+        .kind = layer->spec.kind == COH_LAYER_MAXPOOL ? COH_OP_MAXPOOL
+                                                      : COH_OP_AVGPOOL,
+        .pass = pass,
+        .dst = coh_operand_any(coh_dims_of(batch, layer->out)),
+        .window = window_of(layer),
+    };
+}
+
 coh_status coh_pool_forward(coh_graph *graph, coh_node *node, coh_err *err)
 {
     const coh_layer *layer = node->layer;
     const int slot = coh_graph_forward_slot(graph, node->src);
 
+    node->dst = node->src;
+    if (node->done_before)
+        return COH_OK;
     COH_TRY(coh_graph_reshape(graph, &graph->forward, layer->spec.name,
                               coh_dims_of(graph->batch, layer->in), slot,
                               &node->src, err));
-    const coh_op_spec spec = {
-        .name = layer->spec.name,
-        .kind = layer->spec.kind == COH_LAYER_MAXPOOL ? COH_OP_MAXPOOL
-                                                      : COH_OP_AVGPOOL,
-        .pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER,
-        .src = coh_operand_of(node->src),
-        .dst = coh_operand_any(coh_dims_of(graph->batch, layer->out)),
-        .window = window_of(layer),
-    };
+    coh_op_spec spec = coh_pool_spec(
+        layer, graph->batch, graph->training ? COH_PASS_TRAIN : COH_PASS_INFER);
+    spec.src = coh_operand_of(node->src);
     COH_TRY(coh_graph_op(graph, &spec, &node->op, err));
     COH_TRY(coh_graph_value(graph, coh_op_layout(node->op, COH_ARG_DST),
                             coh_graph_forward_slot(graph, node->src),
@@ -53,18 +63,20 @@ coh_status coh_pool_forward(coh_graph *graph, coh_node *node, coh_err *err)
 coh_status coh_pool_backward(coh_graph *graph, coh_node *node, coh_err *err)
 {
     const coh_layer *layer = node->layer;
-    const coh_op_spec spec = {
-        .name = layer->spec.name,
-        .kind = layer->spec.kind == COH_LAYER_MAXPOOL ? COH_OP_MAXPOOL
-                                                      : COH_OP_AVGPOOL,
-        .pass = COH_PASS_DATA,
-        .src = coh_operand_of(node->src),
-        .dst = coh_operand_of(node->dst),
-        .window = window_of(layer),
-        .forward = node->op,
-    };
+    coh_op_spec spec = coh_pool_spec(layer, graph->batch, COH_PASS_DATA);
     coh_op *op = NULL;
 
+    if (node->done_before)
+        return COH_OK;
+    if (node->relu != NULL) {
+        graph->backward.layer--; /* for the profile: it is the relu's time */
+        COH_TRY(
+            coh_relu_backward(graph, node->relu, node->dst, &node->diff, err));
+        graph->backward.layer++;
+    }
+    spec.src = coh_operand_of(node->src);
+    spec.dst = coh_operand_of(node->dst);
+    spec.forward = node->op;
     COH_TRY(coh_graph_op(graph, &spec, &op, err));
     COH_TRY(coh_graph_convert(graph, &graph->backward, layer->spec.name,
                               coh_op_layout(op, COH_ARG_DIFF_DST),
