@@ -1,7 +1,6 @@
 # `cohort bench`: every promised key, with a number that is one; no timing is
 # asserted. Needs no launch and no data.
 . "$(dirname "$0")/lib.bash"
-export XDG_CACHE_HOME=$work/cache
 
 number() { # KEY: a number greater than 0
     grep -qE '^ *"'"$1"'": [0-9.e+-]+,?$' "$work/bench" &&

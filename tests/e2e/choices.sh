@@ -1,7 +1,6 @@
 # How the network is calculated is measured once a kind of node, kept in the
 # cache, and stays what it was when a run is resumed.
 . "$(dirname "$0")/lib.bash"
-export XDG_CACHE_HOME=$work/cache
 # A batch that is large enough to be measured.
 large="--set train.batch=203 --set checkpoint.every=1"
 

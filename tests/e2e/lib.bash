@@ -6,6 +6,7 @@ name=$(basename "$0" .sh)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMP_NUM_THREADS=1
+export XDG_CACHE_HOME=$work/cache # nobody's measurements but our own
 failures=0
 
 # train RANKS RUN [ARG]...: small.yaml into $work/RUN; output in $work/RUN.out,
