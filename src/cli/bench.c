@@ -73,12 +73,14 @@ static coh_status make_data(bed *self, coh_config *config,
                             const coh_model *model, int64_t batch, coh_err *err)
 {
     config->data.kind = COH_DATA_SYNTHETIC;
-    config->data.classes = model->classes;
+    if (model->classes >= 2)
+        config->data.classes = model->classes;
     config->data.log1p = false; /* is for values above -1 */
     coh_status status = coh_dataset_open(config, COH_SPLIT_TRAIN, model->input,
                                          model->classes, &self->data, err);
     if (status == COH_OK)
-        status = coh_batch_new(model->input, batch, &self->batch, err);
+        status = coh_batch_new(model->input, model->target_count, batch,
+                               &self->batch, err);
     return status == COH_OK ? read_batch(self, err) : status;
 }
 

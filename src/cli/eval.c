@@ -103,14 +103,16 @@ static void print_result(const coh_args *args, const coh_manifest *manifest,
         coh_json_int(&json, "step", manifest->progress.steps);
         coh_json_int(&json, "samples", e->samples);
         coh_json_real(&json, "loss", loss);
-        coh_json_real(&json, "accuracy", e->accuracy);
+        if (e->accuracy >= 0)
+            coh_json_real(&json, "accuracy", e->accuracy);
         if (e->auc >= 0)
             coh_json_real(&json, "auc", e->auc);
         coh_json_close(&json, '{');
         return;
     }
-    printf("step %" PRId64 ": loss %.4f  accuracy %.4f",
-           manifest->progress.steps, loss, e->accuracy);
+    printf("step %" PRId64 ": loss %.4f", manifest->progress.steps, loss);
+    if (e->accuracy >= 0)
+        printf("  accuracy %.4f", e->accuracy);
     if (e->auc >= 0)
         printf("  AUC %.4f", e->auc);
     printf("  (%" PRId64 " samples)\n", e->samples);

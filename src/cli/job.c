@@ -144,23 +144,30 @@ coh_status coh_job_load(coh_job *self, const coh_args *args,
     return coh_agree(MPI_COMM_WORLD, status, err);
 }
 
-static coh_status open_sets(coh_job *self, bool wants_train, coh_err *err)
+/* Without a classifier any label will do. */
+static coh_status open_set(coh_job *self, coh_split split, coh_dataset **out,
+                           coh_err *err)
 {
     const coh_model *model = self->model;
+    const int64_t classes = model->classes > 0 ? model->classes : INT32_MAX;
+    const coh_status status =
+        coh_dataset_open(self->config, split, model->input, classes, out, err);
+
+    return status == COH_OK ? coh_dataset_aim(*out, model, err) : status;
+}
+
+static coh_status open_sets(coh_job *self, bool wants_train, coh_err *err)
+{
     coh_status status = COH_OK;
 
     if (self->roles.mine.is_server)
         return COH_OK;
     if (wants_train)
-        status = coh_dataset_open(self->config, COH_SPLIT_TRAIN, model->input,
-                                  model->classes, &self->train, err);
+        status = open_set(self, COH_SPLIT_TRAIN, &self->train, err);
     if (status == COH_OK)
-        status =
-            coh_dataset_open(self->config, COH_SPLIT_VALIDATION, model->input,
-                             model->classes, &self->validation, err);
+        status = open_set(self, COH_SPLIT_VALIDATION, &self->validation, err);
     if (status == COH_OK)
-        status = coh_dataset_open(self->config, COH_SPLIT_TEST, model->input,
-                                  model->classes, &self->test, err);
+        status = open_set(self, COH_SPLIT_TEST, &self->test, err);
     return status;
 }
 

@@ -76,23 +76,41 @@ typedef enum coh_layer_kind {
 #undef X
 } coh_layer_kind;
 
-enum { COH_NAME_MAX = 64 };
+enum { COH_NAME_MAX = 64, COH_FROM_MAX = 16 };
+
+/* Names of layers, in order. */
+typedef struct coh_names {
+    int count;
+    char items[COH_FROM_MAX][COH_NAME_MAX];
+} coh_names;
 
 /* A layer as written: fields that its kind does not have hold defaults. */
 typedef struct coh_layer_spec {
     coh_layer_kind kind;
     char name[COH_NAME_MAX]; /* never empty, unique in the model */
-    int64_t filters;         /* conv2d: filters; dense: units */
+    int64_t filters;         /* convolutions: filters; dense: units */
     int64_t kernel[2];       /* height, width */
     int64_t stride[2];       /* pools: already the kernel where not given */
     int64_t padding[2];      /* each side; not used if same */
     bool same;               /* padding: same */
+    int64_t output_padding[2];
     int64_t dilation[2];
     int64_t groups;
-    double slope, rate;
-    bool bias;
-    int line; /* in the file, for messages */
+    int64_t scale[2], size[2], offset[2];
+    double epsilon, slope, rate, weight;
+    char target[COH_NAME_MAX], mask[COH_NAME_MAX]; /* or "" */
+    int64_t ignore;
+    bool bias, mean, unlabelled;
+    coh_names from; /* count 0: the layer before it */
+    int line;       /* in the file, for messages */
 } coh_layer_spec;
+
+/* Something a sample is to be compared with, besides its label. */
+typedef struct coh_target_spec {
+    char name[COH_NAME_MAX]; /* unique, neither input nor label */
+    coh_ints shape;          /* channels, height, width */
+    int line;
+} coh_target_spec;
 
 typedef struct coh_config {
     int64_t groups, group_size, servers;
@@ -119,6 +137,7 @@ typedef struct coh_config {
         bool log1p;
         int64_t normalize_samples, classes, train_samples, test_samples,
             prefetch;
+        double unlabelled;
     } data;
     struct {
         int64_t block;
@@ -139,11 +158,20 @@ typedef struct coh_config {
     } compute;
     struct {
         coh_ints input;
+        int ntargets;
+        coh_target_spec *targets; /* [ntargets], owned */
         int nlayers;
         coh_layer_spec *layers; /* [nlayers], owned */
     } model;
     char *path; /* as given to load, owned */
 } coh_config;
+
+/* A loss ends its way through the network: nothing takes its output. */
+static inline bool coh_layer_is_loss(coh_layer_kind kind)
+{
+    return kind >= COH_LAYER_SOFTMAX_CROSS_ENTROPY &&
+           kind <= COH_LAYER_SMOOTH_L1;
+}
 
 /* Read `path`, then apply sets[nsets], each "key=value" with a dotted key; of
  * two for a key the last counts. A value that begins with [ { " or ' is YAML,

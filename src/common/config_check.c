@@ -152,7 +152,7 @@ static void check_model(coh_reader *self)
 {
     const coh_config *config = self->config;
     const int count = config->model.nlayers;
-    char what[192];
+    char what[256];
 
     if (config->model.input.count == 0 && is_sound(self, AT(model.input)))
         refuse(self, AT(model.input), 0,
@@ -168,15 +168,21 @@ static void check_model(coh_reader *self)
     }
     for (int i = 0; i < count; i++) {
         const coh_layer_spec *layer = &config->model.layers[i];
-        const bool is_loss = layer->kind == COH_LAYER_SOFTMAX_CROSS_ENTROPY;
-        if (is_loss == (i == count - 1))
-            continue;
-        snprintf(what, sizeof what,
-                 is_loss ? "layer %d, %s, is a loss but not last; remove it"
-                         : "the last layer, %d, %s, is no loss; add "
-                           "- softmax_cross_entropy",
-                 i + 1, layer->name);
-        refuse(self, AT(model.layers), layer->line, what);
+        const bool is_loss = coh_layer_is_loss(layer->kind);
+        if (i == count - 1 && !is_loss) {
+            snprintf(what, sizeof what,
+                     "the last layer, %d, %s, is no loss; add "
+                     "- softmax_cross_entropy",
+                     i + 1, layer->name);
+            refuse(self, AT(model.layers), layer->line, what);
+        }
+        if (i < count - 1 && is_loss && layer[1].from.count == 0) {
+            snprintf(what, sizeof what,
+                     "layer %d, %s, comes after the loss %s, which has no "
+                     "output; tell it a layer by from:, or remove the loss",
+                     i + 2, layer[1].name, layer->name);
+            refuse(self, AT(model.layers), layer[1].line, what);
+        }
     }
 }
 

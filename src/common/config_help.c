@@ -71,6 +71,12 @@ static void print_field(const coh_option *field, const char *prefix, FILE *out)
     print_wrapped(out, inner, text);
 }
 
+/* Every layer has it: it is told once, above. */
+static bool is_told(const coh_option *field)
+{
+    return strcmp(field->letters, COH_EVERY_LAYER) == 0;
+}
+
 static void print_layers(const char *prefix, FILE *out)
 {
     char text[TEXT_MAX];
@@ -81,7 +87,7 @@ static void print_layers(const char *prefix, FILE *out)
         print_wrapped(out, prefix, text);
         for (int j = 0; j < COH_LAYER_FIELD_COUNT; j++)
             if (coh_layer_has((coh_layer_kind)i, &coh_layer_fields[j]) &&
-                coh_layer_fields[j].type != COH_OPTION_NAME)
+                !is_told(&coh_layer_fields[j]))
                 print_field(&coh_layer_fields[j], prefix, out);
     }
 }
@@ -126,13 +132,20 @@ void coh_config_help(FILE *out)
             print_key(&coh_options[i], out);
         }
     }
-    fputs("\nLayers. One is a name, or a name with fields:\n\n"
-          "    layers:\n"
-          "      - conv2d: {filters: 32, kernel: 3, padding: same}\n"
-          "      - relu\n\n"
-          "Each may also have a name: {name: first, filters: 32, kernel: 3}; "
-          "without, it\nis its kind and number: conv2d1, relu1, conv2d2.\n\n",
-          out);
+    fputs(
+        "\nLayers. One is a name, or a name with fields:\n\n"
+        "    layers:\n"
+        "      - conv2d: {filters: 32, kernel: 3, padding: same}\n"
+        "      - relu\n\n"
+        "Each may also have a name: {name: first, filters: 32, kernel: 3}; "
+        "without, it\nis its kind and number: conv2d1, relu1, conv2d2.\n\n"
+        "A layer takes the output of the one before it, the first the images, "
+        "unless\nfrom names others that stand before it (input: the "
+        "images):\n\n"
+        "      - conv2d: {from: relu1, filters: 32, kernel: 1}\n"
+        "      - add: {from: [conv2d2, maxpool1]}\n\n"
+        "An output that no layer takes must be a loss.\n\n",
+        out);
     print_layers("  ", out);
 }
 

@@ -207,6 +207,20 @@ static void reset_spec(coh_layer_kind kind, coh_layer_spec *spec)
     spec->kind = kind;
 }
 
+/* The name of the images cannot be a layer's. */
+static bool check_reserved(coh_reader *self, const place *layer,
+                           const coh_layer_spec *spec)
+{
+    char label[LABEL_MAX];
+
+    if (strcmp(spec->name, "input") != 0)
+        return true;
+    make_label(layer, "name", label);
+    coh_reader_fault(self, layer->at, label,
+                     "'input' names the images; give the layer another name");
+    return false;
+}
+
 static bool read_layer(coh_reader *self, const coh_yaml_node *item, int number,
                        coh_layer_spec *spec)
 {
@@ -222,7 +236,7 @@ static bool read_layer(coh_reader *self, const coh_yaml_node *item, int number,
     for (int axis = 0; axis < 2; axis++)
         if (spec->stride[axis] == 0)
             spec->stride[axis] = spec->kernel[axis];
-    return true;
+    return check_reserved(self, &layer, spec);
 }
 
 /* --- The list ------------------------------------------------------------- */

@@ -62,8 +62,8 @@
       .help = s },
 #define ROOM(k, s) { .type = COH_OPTION_ROOM, .key = k, .unit = "", .help = s },
 
-#define LAYERS(k, f, s)                  \
-    { .type = COH_OPTION_LAYERS,         \
+#define LAYERS(t, k, f, s)               \
+    { .type = COH_OPTION_##t,            \
       .key = k,                          \
       .offset = offsetof(coh_config, f), \
       .unit = "",                        \
@@ -72,8 +72,12 @@
 /* clang-format off */
 const coh_option coh_options[COH_OPTION_COUNT] = {
     COH_OPTIONS(INT, REAL, BOOL, TEXT, LIST, INTS, ENUM, ROOM)
-    LAYERS("model.layers", model.layers,
-           "the layers, first to last; the last is the loss")
+    LAYERS(TARGETS, "model.targets", model.targets,
+           "what losses compare with, besides the label: [{name: box, shape: "
+           "[4, 24, 24]}]")
+    LAYERS(LAYERS, "model.layers", model.layers,
+           "the layers; each stands behind those it takes from, the last is a "
+           "loss")
 };
 /* clang-format on */
 
@@ -136,11 +140,19 @@ const coh_option coh_options[COH_OPTION_COUNT] = {
       .unit = "",                            \
       .help = s },
 
+#define NAMES(k, f, c, s)                    \
+    { .type = COH_OPTION_NAMES,              \
+      .key = k,                              \
+      .offset = offsetof(coh_layer_spec, f), \
+      .letters = c,                          \
+      .unit = "",                            \
+      .help = s },
+
 #define X(name, id, letter, help) { name, letter, help },
 
 /* clang-format off */
 const coh_option coh_layer_fields[COH_LAYER_FIELD_COUNT] = {
-    COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING)
+    COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING, NAMES)
 };
 const coh_layer_row coh_layer_rows[COH_LAYER_KIND_COUNT] = {
     COH_LAYER_KINDS(X)
@@ -171,6 +183,11 @@ void coh_option_clear(const coh_option *self, void *base)
             free(list->items[i]);
         free(list->items);
         *list = (coh_list){ 0, NULL };
+    } else if (self->type == COH_OPTION_TARGETS) {
+        coh_config *config = base;
+        free(config->model.targets);
+        config->model.targets = NULL;
+        config->model.ntargets = 0;
     } else if (self->type == COH_OPTION_LAYERS) {
         coh_config *config = base;
         free(config->model.layers);
@@ -220,6 +237,9 @@ bool coh_option_reset(const coh_option *self, void *base)
     case COH_OPTION_NAME:
         *(char *)field = '\0';
         return true;
+    case COH_OPTION_NAMES:
+        ((coh_names *)field)->count = 0;
+        return true;
     case COH_OPTION_PAIR:
         ((int64_t *)field)[0] = ((int64_t *)field)[1] = self->value;
         return true;
@@ -228,6 +248,7 @@ bool coh_option_reset(const coh_option *self, void *base)
         ((coh_layer_spec *)base)->same = false;
         return true;
     case COH_OPTION_ROOM:
+    case COH_OPTION_TARGETS:
     case COH_OPTION_LAYERS:
         return true;
     }
@@ -245,10 +266,12 @@ const char *coh_option_noun(const coh_option *self)
         [COH_OPTION_LIST] = "list of texts",
         [COH_OPTION_INTS] = "list of integers",
         [COH_OPTION_ROOM] = "mapping",
+        [COH_OPTION_TARGETS] = "list of targets",
         [COH_OPTION_LAYERS] = "list of layers",
         [COH_OPTION_NAME] = "name",
         [COH_OPTION_PAIR] = "integer or [height, width]",
         [COH_OPTION_PADDING] = "integer or [height, width]",
+        [COH_OPTION_NAMES] = "name or list of names",
     };
     return nouns[self->type];
 }

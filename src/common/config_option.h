@@ -19,19 +19,21 @@
 
 typedef enum coh_option_type {
     /* Of keys; INT, REAL and BOOL of layers too. The C type of the field: */
-    COH_OPTION_INT,    /* int64_t */
-    COH_OPTION_REAL,   /* double */
-    COH_OPTION_BOOL,   /* bool */
-    COH_OPTION_ENUM,   /* int */
-    COH_OPTION_TEXT,   /* char *, owned */
-    COH_OPTION_LIST,   /* coh_list */
-    COH_OPTION_INTS,   /* coh_ints */
-    COH_OPTION_ROOM,   /* none */
-    COH_OPTION_LAYERS, /* model.nlayers and .layers */
+    COH_OPTION_INT,     /* int64_t */
+    COH_OPTION_REAL,    /* double */
+    COH_OPTION_BOOL,    /* bool */
+    COH_OPTION_ENUM,    /* int */
+    COH_OPTION_TEXT,    /* char *, owned */
+    COH_OPTION_LIST,    /* coh_list */
+    COH_OPTION_INTS,    /* coh_ints */
+    COH_OPTION_ROOM,    /* none */
+    COH_OPTION_TARGETS, /* model.ntargets and .targets */
+    COH_OPTION_LAYERS,  /* model.nlayers and .layers */
     /* Of layers only: */
-    COH_OPTION_NAME,   /* char[COH_NAME_MAX] */
-    COH_OPTION_PAIR,   /* int64_t[2] */
-    COH_OPTION_PADDING /* padding and same */
+    COH_OPTION_NAME,    /* char[COH_NAME_MAX] */
+    COH_OPTION_PAIR,    /* int64_t[2] */
+    COH_OPTION_PADDING, /* padding and same */
+    COH_OPTION_NAMES    /* coh_names */
 } coh_option_type;
 
 typedef struct coh_option {
@@ -47,14 +49,14 @@ typedef struct coh_option {
     const char *help;
 } coh_option;
 
-/* How many rows; model.layers, the last, is in no table. */
+/* How many rows; model.targets and .layers, the last, are in no table. */
 #define COH_ONE(...) +1
 enum {
-    COH_OPTION_COUNT = 1 COH_OPTIONS(COH_ONE, COH_ONE, COH_ONE, COH_ONE,
+    COH_OPTION_COUNT = 2 COH_OPTIONS(COH_ONE, COH_ONE, COH_ONE, COH_ONE,
                                      COH_ONE, COH_ONE, COH_ONE, COH_ONE),
     COH_LAYER_KIND_COUNT = 0 COH_LAYER_KINDS(COH_ONE),
-    COH_LAYER_FIELD_COUNT =
-        0 COH_LAYER_FIELDS(COH_ONE, COH_ONE, COH_ONE, COH_ONE, COH_ONE, COH_ONE)
+    COH_LAYER_FIELD_COUNT = 0 COH_LAYER_FIELDS(
+        COH_ONE, COH_ONE, COH_ONE, COH_ONE, COH_ONE, COH_ONE, COH_ONE)
 };
 #undef COH_ONE
 
@@ -148,6 +150,10 @@ bool coh_reader_is_full(const coh_reader *self);
  * names it in messages. False after a fault, and the field is unchanged. */
 bool coh_option_read(coh_reader *reader, const coh_option *row,
                      const coh_yaml_node *node, const char *key, void *base);
+
+/* Read model.targets into reader->config. False after a fault. */
+bool coh_targets_read(coh_reader *reader, const coh_option *row,
+                      const coh_yaml_node *node);
 
 /* Read model.layers into reader->config. False after a fault. */
 bool coh_layers_read(coh_reader *reader, const coh_option *row,

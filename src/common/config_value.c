@@ -291,6 +291,34 @@ static bool read_name(const source *from, const coh_yaml_node *node,
     return true;
 }
 
+/* Longer lists than COH_FROM_MAX are refused. */
+static bool read_names(const source *from, const coh_yaml_node *node,
+                       coh_names *out)
+{
+    coh_names names = { .count = 1 };
+    char what[96];
+
+    if (node->kind == COH_YAML_SCALAR) {
+        if (!read_name(from, node, names.items[0]))
+            return false;
+        *out = names;
+        return true;
+    }
+    if (node->kind != COH_YAML_LIST || node->count == 0)
+        return refuse(from, node, "wants the name of a layer, or [a, b]");
+    if (node->count > COH_FROM_MAX) {
+        snprintf(what, sizeof what, "%d names are given, at most %d may be",
+                 node->count, COH_FROM_MAX);
+        return refuse(from, node, what);
+    }
+    names.count = node->count;
+    for (int i = 0; i < names.count; i++)
+        if (!read_name(from, node->items[i], names.items[i]))
+            return false;
+    *out = names;
+    return true;
+}
+
 static bool read_list(const source *from, const coh_yaml_node *node, void *base)
 {
     const coh_yaml_node *const one[1] = { node };
@@ -348,10 +376,14 @@ bool coh_option_read(coh_reader *reader, const coh_option *row,
         return read_ints(&from, node, field);
     case COH_OPTION_NAME:
         return read_name(&from, node, field);
+    case COH_OPTION_NAMES:
+        return read_names(&from, node, field);
     case COH_OPTION_PAIR:
         return read_pair(&from, node, field);
     case COH_OPTION_PADDING:
         return read_padding(&from, node, base);
+    case COH_OPTION_TARGETS:
+        return coh_targets_read(reader, row, node);
     case COH_OPTION_LAYERS:
         return coh_layers_read(reader, row, node);
     case COH_OPTION_ROOM:

@@ -58,6 +58,32 @@ static void write_enum(const char *names, int value, FILE *out)
     fprintf(out, "%.*s", (int)strcspn(names, "|"), names);
 }
 
+static void write_names(const coh_names *names, FILE *out)
+{
+    if (names->count == 0)
+        fputc('~', out);
+    for (int i = 0; i < names->count; i++) {
+        fputs(i == 0 ? "[" : ", ", out);
+        write_text(names->items[i], out);
+    }
+    if (names->count > 0)
+        fputc(']', out);
+}
+
+static void write_targets(const coh_config *config, FILE *out)
+{
+    fputc('[', out);
+    for (int i = 0; i < config->model.ntargets; i++) {
+        const coh_target_spec *target = &config->model.targets[i];
+        fputs(i == 0 ? "{name: " : ", {name: ", out);
+        write_text(target->name, out);
+        fputs(", shape: ", out);
+        write_ints(target->shape.items, target->shape.count, out);
+        fputc('}', out);
+    }
+    fputc(']', out);
+}
+
 void coh_option_write(const coh_option *self, const void *base, FILE *out)
 {
     const void *field = (const char *)base + self->offset;
@@ -81,7 +107,13 @@ void coh_option_write(const coh_option *self, const void *base, FILE *out)
         write_text(*(char *const *)field, out);
         break;
     case COH_OPTION_NAME:
-        write_text(field, out);
+        if (*(const char *)field == '\0')
+            fputc('~', out);
+        else
+            write_text(field, out);
+        break;
+    case COH_OPTION_TARGETS:
+        write_targets(base, out);
         break;
     case COH_OPTION_LIST:
         write_list(field, out);
@@ -95,6 +127,9 @@ void coh_option_write(const coh_option *self, const void *base, FILE *out)
             fputs("same", out);
         else
             write_ints(field, 2, out);
+        break;
+    case COH_OPTION_NAMES:
+        write_names(field, out);
         break;
     case COH_OPTION_PAIR:
         write_ints(field, 2, out);

@@ -19,7 +19,7 @@ typedef struct mean {
 
 typedef struct evaluation {
     bool is_known;
-    double loss, accuracy, auc; /* auc < 0: not two classes */
+    double loss, accuracy, auc; /* < 0: no classes, or not two */
     int64_t step;
 } evaluation;
 
@@ -123,6 +123,11 @@ static void write_time(char *out, size_t size, double seconds)
         snprintf(out, size, "%d:%02d", (int)(s / 60), (int)(s % 60));
 }
 
+static double score_of(const evaluation *e)
+{
+    return coh_metrics_score(e->accuracy, e->auc, e->loss);
+}
+
 static void write_progress(coh_journal *self, double now_s)
 {
     const double span_s = now_s - self->reported_s;
@@ -145,6 +150,21 @@ static void write_progress(coh_journal *self, double now_s)
     self->line_loss = (mean){ 0, 0 };
 }
 
+/* What each loss is of the mean, if there are several. */
+static void write_losses(const coh_journal *self, const coh_report *r,
+                         coh_json *json)
+{
+    const coh_model *model = self->facts.model;
+
+    if (model->nlosses < 2)
+        return;
+    coh_json_open(json, "losses", '{');
+    for (int i = 0; i < model->nlosses; i++)
+        coh_json_real(json, model->layers[model->losses[i]].spec.name,
+                      r->weight > 0 ? r->losses[i] / r->weight : 0);
+    coh_json_close(json, '{');
+}
+
 static void add_step(coh_journal *self, const coh_report *r)
 {
     const double now_s = coh_clock_now_s();
@@ -154,6 +174,7 @@ static void add_step(coh_journal *self, const coh_report *r)
     coh_json_int(&json, "group", r->group);
     coh_json_int(&json, "samples", r->samples);
     coh_json_real(&json, "loss", r->weight > 0 ? r->loss / r->weight : 0);
+    write_losses(self, r, &json);
     coh_json_real(&json, "gradient_norm", r->gradient_norm);
     coh_json_real(&json, "compute_s", r->compute_s);
     coh_json_real(&json, "wait_s", r->wait_s);
@@ -184,12 +205,13 @@ static void add_evaluation(coh_journal *self, const coh_report *r)
     const evaluation e = { true, r->weight > 0 ? r->loss / r->weight : 0,
                            r->accuracy, r->auc, r->step };
     coh_json json = begin_line(self, type);
-    char auc[32] = "";
+    char accuracy[32] = "", auc[32] = "";
 
     coh_json_int(&json, "step", r->step);
     coh_json_int(&json, "samples", r->samples);
     coh_json_real(&json, "loss", e.loss);
-    coh_json_real(&json, "accuracy", e.accuracy);
+    if (e.accuracy >= 0)
+        coh_json_real(&json, "accuracy", e.accuracy);
     if (e.auc >= 0)
         coh_json_real(&json, "auc", e.auc);
     coh_json_close(&json, '{');
@@ -197,16 +219,16 @@ static void add_evaluation(coh_journal *self, const coh_report *r)
 
     *(is_test ? &self->test : &self->validation) = e;
     if (!is_test &&
-        (!self->best.is_known ||
-         coh_metrics_score(e.accuracy, e.auc) >
-             coh_metrics_score(self->best.accuracy, self->best.auc)))
+        (!self->best.is_known || score_of(&e) > score_of(&self->best)))
         self->best = e;
+    if (e.accuracy >= 0)
+        snprintf(accuracy, sizeof accuracy, "  accuracy %.4f", e.accuracy);
     if (e.auc >= 0)
         snprintf(auc, sizeof auc, "  AUC %.4f", e.auc);
     coh_log_write(self->facts.log, COH_LOG_INFO,
-                  "%s after step %" PRId64 ": loss %.4f  accuracy %.4f%s  "
-                  "(%" PRId64 " samples)",
-                  type, r->step, e.loss, e.accuracy, auc, r->samples);
+                  "%s after step %" PRId64 ": loss %.4f%s%s  (%" PRId64
+                  " samples)",
+                  type, r->step, e.loss, accuracy, auc, r->samples);
 }
 
 void coh_journal_report(coh_journal *self, const coh_report *report)
@@ -238,9 +260,7 @@ void coh_journal_saved(coh_journal *self, const char *checkpoint,
 void coh_journal_best(const coh_journal *self, double *score, int64_t *step)
 {
     *step = self->best.step;
-    *score = self->best.is_known
-                 ? coh_metrics_score(self->best.accuracy, self->best.auc)
-                 : -1;
+    *score = self->best.is_known ? score_of(&self->best) : -1;
 }
 
 void coh_journal_set_best(coh_journal *self, double score, int64_t step)
@@ -258,7 +278,8 @@ static void write_evaluation(coh_json *json, const char *name,
     snprintf(key, sizeof key, "%s_loss", name);
     coh_json_real(json, key, e->loss);
     snprintf(key, sizeof key, "%s_accuracy", name);
-    coh_json_real(json, key, e->accuracy);
+    if (e->accuracy >= 0)
+        coh_json_real(json, key, e->accuracy);
     if (e->auc < 0)
         return;
     snprintf(key, sizeof key, "%s_auc", name);
@@ -325,8 +346,7 @@ static void write_summary(const coh_journal *self, coh_status status,
     write_evaluation(&json, "test", &self->test);
     if (self->best.is_known) {
         coh_json_int(&json, "best_step", self->best.step);
-        coh_json_real(&json, "best_score",
-                      coh_metrics_score(self->best.accuracy, self->best.auc));
+        coh_json_real(&json, "best_score", score_of(&self->best));
     }
     write_servers(self, &json, staleness, loads);
     coh_json_real(&json, "checkpoint_s", self->checkpoint_s);

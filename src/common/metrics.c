@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 void coh_sums_add(coh_sums *self, const float *log_probs, int64_t classes,
-                  int32_t label, float loss_weight, float metric_weight)
+                  int32_t label, float metric_weight)
 {
     int64_t best = 0;
 
@@ -13,11 +13,8 @@ void coh_sums_add(coh_sums *self, const float *log_probs, int64_t classes,
         if (log_probs[k] > log_probs[best])
             best = k;
     }
-    self->loss -= (double)loss_weight * (double)log_probs[label];
-    self->loss_weight += (double)loss_weight;
     self->correct += best == label ? (double)metric_weight : 0.0;
     self->weight += (double)metric_weight;
-    self->samples += 1;
 }
 
 static int by_score(const void *a, const void *b)
@@ -54,7 +51,9 @@ double coh_auc(coh_score *scores, int64_t count)
     return pairs / (negatives * positives);
 }
 
-double coh_metrics_score(double accuracy, double auc)
+double coh_metrics_score(double accuracy, double auc, double loss)
 {
-    return auc >= 0 ? auc : accuracy;
+    if (auc >= 0)
+        return auc;
+    return accuracy >= 0 ? accuracy : 1 / (1 + loss);
 }

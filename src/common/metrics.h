@@ -26,9 +26,9 @@ typedef struct coh_score {
     float weight; /* >= 0 counts; negative event weights too */
 } coh_score;
 
-/* Add one sample: log_probs[K], the true label, its weights. */
+/* Add whether one sample is right: log_probs[K], the true label, its weight. */
 void coh_sums_add(coh_sums *self, const float *log_probs, int64_t classes,
-                  int32_t label, float loss_weight, float metric_weight);
+                  int32_t label, float metric_weight);
 
 /* The probability that a sample of class 1 scores above one of class 0, ties
  * counted half; scores[count] is sorted in place. -1 if a class is missing.
@@ -37,7 +37,8 @@ void coh_sums_add(coh_sums *self, const float *log_probs, int64_t classes,
 double coh_auc(coh_score *scores, int64_t count);
 
 /* What eval.select: best compares: the AUC where there is one, else the
- * accuracy. Larger is better. */
-double coh_metrics_score(double accuracy, double auc);
+ * accuracy where there is one, else 1 / (1 + loss); negative means that there
+ * is none. Larger is better. */
+double coh_metrics_score(double accuracy, double auc, double loss);
 
 #endif

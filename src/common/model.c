@@ -5,175 +5,51 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/model_build.h"
 #include "common/rng.h"
 
-enum { PARAMETERS_MAX_LOG2 = 40, FLOP_MAX_LOG2 = 50 };
+enum { PARAMETERS_MAX_LOG2 = 40, FLOP_MAX_LOG2 = 50, VALUES_MAX_LOG2 = 44 };
 
-/* a b of numbers that are not negative; the largest number if it is more. */
-static int64_t times(int64_t a, int64_t b)
+/* Which input gradients are needed: those that lead to weights. */
+static void find_needs(coh_model *self)
 {
-    int64_t out;
-    return __builtin_mul_overflow(a, b, &out) ? INT64_MAX : out;
-}
-
-static coh_status misfit(const coh_layer *layer, coh_err *err, const char *what)
-{
-    return coh_fail(err, COH_E_CONFIG,
-                    "model.layers, line %d: layer %s: its input is %" PRId64
-                    " x %" PRId64 " x %" PRId64 " (channels, height, width), "
-                    "%s",
-                    layer->spec.line, layer->spec.name, layer->in.c,
-                    layer->in.h, layer->in.w, what);
-}
-
-/* Output size and padding of one axis; 0 if the window does not fit. */
-static int64_t slide(coh_layer *layer, int axis, int64_t in)
-{
-    const coh_layer_spec *spec = &layer->spec;
-    const int64_t stride = spec->stride[axis];
-    const int64_t reach = (spec->kernel[axis] - 1) * spec->dilation[axis] + 1;
-
-    if (!spec->same) {
-        layer->pad_before[axis] = layer->pad_after[axis] = spec->padding[axis];
-        const int64_t room = in + 2 * spec->padding[axis] - reach;
-        return room < 0 ? 0 : room / stride + 1;
+    for (int i = 0; i < self->nlayers; i++) {
+        coh_layer *layer = &self->layers[i];
+        layer->leads = layer->weight_count > 0;
+        for (int k = 0; k < layer->ninputs; k++) {
+            const int from = layer->inputs[k];
+            layer->needs_diff[k] = from >= 0 && self->layers[from].leads;
+            layer->leads |= layer->needs_diff[k];
+        }
     }
-    const int64_t out = (in + stride - 1) / stride;
-    int64_t pad = (out - 1) * stride + reach - in;
-    if (pad < 0)
-        pad = 0;
-    layer->pad_before[axis] = pad / 2;
-    layer->pad_after[axis] = pad - pad / 2;
-    return out;
-}
-
-/* out.h and out.w of a layer with a window. */
-static coh_status slide_window(coh_layer *layer, coh_err *err)
-{
-    char what[192];
-
-    layer->out.h = slide(layer, 0, layer->in.h);
-    layer->out.w = slide(layer, 1, layer->in.w);
-    if (layer->out.h >= 1 && layer->out.w >= 1)
-        return COH_OK;
-    snprintf(what, sizeof what,
-             "smaller than its window of %" PRId64 " x %" PRId64
-             ": use a smaller kernel, padding: same, or fewer pools before it",
-             layer->spec.kernel[0], layer->spec.kernel[1]);
-    return misfit(layer, err, what);
-}
-
-static coh_status infer_conv(coh_layer *layer, coh_err *err)
-{
-    const coh_layer_spec *spec = &layer->spec;
-    char what[192];
-
-    layer->out.c = spec->filters;
-    if (layer->in.c % spec->groups != 0 || spec->filters % spec->groups != 0) {
-        snprintf(what, sizeof what,
-                 "but groups: %" PRId64 " must divide both these channels and "
-                 "its %" PRId64 " filters",
-                 spec->groups, spec->filters);
-        return misfit(layer, err, what);
-    }
-    const coh_status status = slide_window(layer, err);
-    if (status != COH_OK)
-        return status;
-
-    const int64_t taps =
-        layer->in.c / spec->groups * spec->kernel[0] * spec->kernel[1];
-    layer->weight_count = times(spec->filters, taps);
-    layer->bias_count = spec->bias ? spec->filters : 0;
-    layer->flop =
-        times(times(2, layer->weight_count), layer->out.h * layer->out.w);
-    return COH_OK;
-}
-
-static coh_status infer_pool(coh_layer *layer, coh_err *err)
-{
-    const coh_layer_spec *spec = &layer->spec;
-
-    layer->out.c = layer->in.c;
-    if (spec->padding[0] >= spec->kernel[0] ||
-        spec->padding[1] >= spec->kernel[1])
-        return misfit(layer, err,
-                      "but its padding is as large as its kernel: some "
-                      "windows would hold padding only");
-    return slide_window(layer, err);
-}
-
-static coh_status infer_loss(coh_layer *layer, coh_err *err)
-{
-    layer->out = layer->in;
-    if (layer->in.h != 1 || layer->in.w != 1)
-        return misfit(layer, err,
-                      "but it needs one value a class: put a dense layer or "
-                      "global_avgpool before it");
-    if (layer->in.c < 2)
-        return misfit(layer, err, "but it needs two classes or more");
-    return COH_OK;
-}
-
-/* From layer->spec and layer->in: out, padding, counts, flop. */
-static coh_status infer(coh_layer *layer, coh_err *err)
-{
-    switch (layer->spec.kind) {
-    case COH_LAYER_CONV2D:
-        return infer_conv(layer, err);
-    case COH_LAYER_MAXPOOL:
-    case COH_LAYER_AVGPOOL:
-        return infer_pool(layer, err);
-    case COH_LAYER_GLOBAL_AVGPOOL:
-        layer->out = (coh_shape){ layer->in.c, 1, 1 };
-        return COH_OK;
-    case COH_LAYER_DENSE:
-        layer->out = (coh_shape){ layer->spec.filters, 1, 1 };
-        layer->weight_count =
-            times(layer->spec.filters, coh_shape_count(layer->in));
-        layer->bias_count = layer->spec.bias ? layer->spec.filters : 0;
-        layer->flop = times(2, layer->weight_count);
-        return COH_OK;
-    case COH_LAYER_FLATTEN:
-        layer->out = (coh_shape){ coh_shape_count(layer->in), 1, 1 };
-        return COH_OK;
-    case COH_LAYER_SOFTMAX_CROSS_ENTROPY:
-        return infer_loss(layer, err);
-    case COH_LAYER_RELU:
-    case COH_LAYER_LEAKY_RELU:
-    case COH_LAYER_SIGMOID:
-    case COH_LAYER_TANH:
-    case COH_LAYER_DROPOUT:
-        layer->out = layer->in;
-        return COH_OK;
-    }
-    return misfit(layer, err, "its kind is not known");
 }
 
 /* Lay the layers' parameters into the flat vector and add up the flop. */
 static coh_status sum_up(coh_model *self, coh_err *err)
 {
-    int64_t first_flop = 0;
-
     for (int i = 0; i < self->nlayers; i++) {
         coh_layer *layer = &self->layers[i];
+        const coh_shape out = layer->out;
+        if (coh_times(coh_times(out.c, out.h), out.w) >> VALUES_MAX_LOG2 != 0)
+            return coh_layer_misfit(layer, err, "which makes too many values");
         if (layer->weight_count >> PARAMETERS_MAX_LOG2 != 0 ||
             layer->flop >> FLOP_MAX_LOG2 != 0)
-            return misfit(layer, err, "which makes too many parameters");
+            return coh_layer_misfit(layer, err,
+                                    "which makes too many parameters");
         layer->weight_first = self->parameters;
         layer->bias_first = layer->weight_first + layer->weight_count;
         self->parameters = layer->bias_first + layer->bias_count;
         if (self->parameters >> PARAMETERS_MAX_LOG2 != 0)
-            return misfit(layer, err, "which makes too many parameters");
-        if (first_flop == 0)
-            first_flop = layer->flop;
+            return coh_layer_misfit(layer, err,
+                                    "which makes too many parameters");
         self->flop_forward += layer->flop;
+        self->flop_step += (layer->needs_diff[0] ? 3 : 2) * layer->flop;
     }
     if (self->parameters == 0)
         return coh_fail(err, COH_E_CONFIG,
                         "model.layers: no layer has parameters, nothing can "
                         "be trained: add a conv2d or dense layer");
     self->flop_step_full = 3 * self->flop_forward;
-    self->flop_step = self->flop_step_full - first_flop;
     return COH_OK;
 }
 
@@ -194,22 +70,44 @@ coh_status coh_model_new(const coh_config *config, coh_model **out,
     self->input = (coh_shape){ input[0], input[1], input[2] };
     self->nlayers = nlayers;
 
-    coh_shape shape = self->input;
-    for (int i = 0; i < nlayers && status == COH_OK; i++) {
+    for (int i = 0; i < nlayers; i++)
         self->layers[i].spec = config->model.layers[i];
-        self->layers[i].in = shape;
-        status = infer(&self->layers[i], err);
-        shape = self->layers[i].out;
+    status = coh_model_connect(self, err);
+    for (int i = 0; i < nlayers && status == COH_OK; i++) {
+        coh_layer *layer = &self->layers[i];
+        layer->in = coh_model_shape(self, layer->inputs[0]);
+        status = coh_model_infer(self, layer, err);
     }
     if (status == COH_OK)
+        status = coh_model_aim(self, config, err);
+    if (status == COH_OK) {
+        find_needs(self);
         status = sum_up(self, err);
+    }
     if (status != COH_OK) {
         coh_model_destroy(&self);
         return status;
     }
-    self->classes = shape.c;
     *out = self;
     return COH_OK;
+}
+
+coh_shape coh_model_shape(const coh_model *self, int layer)
+{
+    return layer < 0 ? self->input : self->layers[layer].out;
+}
+
+int coh_model_users(const coh_model *self, int layer, int *user)
+{
+    int users = 0;
+
+    for (int i = layer + 1; i < self->nlayers; i++)
+        for (int k = 0; k < self->layers[i].ninputs; k++)
+            if (self->layers[i].inputs[k] == layer) {
+                users++;
+                *user = i;
+            }
+    return users;
 }
 
 void coh_model_destroy(coh_model **self)
@@ -217,8 +115,32 @@ void coh_model_destroy(coh_model **self)
     if (*self == NULL)
         return;
     free((*self)->layers);
+    free((*self)->targets);
     free(*self);
     *self = NULL;
+}
+
+/* How many products an output is the sum of; of deconv2d, on average. */
+static double fan_in(const coh_layer *layer)
+{
+    const coh_layer_spec *spec = &layer->spec;
+    const double outputs = (double)spec->filters;
+
+    if (spec->kind != COH_LAYER_DECONV2D)
+        return (double)layer->weight_count / outputs;
+    return fmax(1, (double)layer->weight_count / outputs /
+                       (double)(spec->stride[0] * spec->stride[1]));
+}
+
+/* Biases are 0, and so are weights, unless they are factors. */
+static void init_constants(const coh_layer *layer, float *values)
+{
+    const bool scales = layer->spec.kind == COH_LAYER_LAYER_NORM;
+
+    for (int64_t i = 0; i < layer->weight_count; i++)
+        values[layer->weight_first + i] = scales ? 1.0f : 0.0f;
+    for (int64_t i = 0; i < layer->bias_count; i++)
+        values[layer->bias_first + i] = 0.0f;
 }
 
 void coh_model_init(const coh_model *self, uint64_t seed, float *values)
@@ -227,11 +149,10 @@ void coh_model_init(const coh_model *self, uint64_t seed, float *values)
 
     for (int l = 0; l < self->nlayers; l++) {
         const coh_layer *layer = &self->layers[l];
-        if (layer->weight_count == 0)
+        init_constants(layer, values);
+        if (layer->spec.kind == COH_LAYER_LAYER_NORM)
             continue;
-        const double fan_in =
-            (double)(layer->weight_count / layer->spec.filters);
-        const float deviation = (float)sqrt(2.0 / fan_in);
+        const float deviation = (float)sqrt(2.0 / fan_in(layer));
         float *w = values + layer->weight_first;
         for (int64_t i = 0; i < layer->weight_count; i += 4) {
             float normal[4];
@@ -239,8 +160,6 @@ void coh_model_init(const coh_model *self, uint64_t seed, float *values)
             for (int64_t j = i; j < i + 4 && j < layer->weight_count; j++)
                 w[j] = deviation * normal[j - i];
         }
-        for (int64_t i = 0; i < layer->bias_count; i++)
-            values[layer->bias_first + i] = 0.0f;
     }
 }
 
@@ -260,6 +179,10 @@ int64_t coh_model_fingerprint(const coh_model *self)
             spec->dilation[0],   spec->dilation[1],   layer->pad_before[1],
             layer->weight_first, layer->weight_count, layer->bias_count,
         };
+        for (int k = 0; k < layer->ninputs; k++)
+            if (layer->inputs[k] != l - 1)
+                hash =
+                    (hash ^ (uint64_t)(l - layer->inputs[k])) * 0x100000001b3u;
         for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
             hash = (hash ^ (uint64_t)facts[i]) * 0x100000001b3u;
     }

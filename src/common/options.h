@@ -16,7 +16,8 @@
  *           number
  *     ROOM  key, help                   a heading: the key of a mapping
  *
- * `model.layers` is a list of layers and has a table of its own: layers.h.
+ * `model.targets` and `model.layers` are lists of mappings. Layers have a table
+ * of their own: layers.h.
  */
 #ifndef COH_COMMON_OPTIONS_H
 #define COH_COMMON_OPTIONS_H
@@ -108,6 +109,8 @@
         "samples", "synthetic: size of the training set")                      \
     INT("data.test_samples", data.test_samples, 1000, 0, INT64_MAX, "samples", \
         "synthetic: size of the test set")                                     \
+    REAL("data.unlabelled", data.unlabelled, 0, 0, 1, "",                      \
+         "synthetic: share of the training set that has no labels")            \
     INT("data.prefetch", data.prefetch, 2, 1, 64, "batches",                   \
         "batches read ahead")                                                  \
     ROOM("exchange", "how gradients and weights travel")                       \
@@ -123,7 +126,8 @@
         "samples a worker evaluates at once; 0 is that of training")           \
     ENUM("eval.select", eval.select, 0, "last|best",                           \
          "the weights of the final test: the last, or the best seen on the "   \
-         "validation set (by AUC for two classes, else by accuracy)")          \
+         "validation set (by AUC for two classes, else by accuracy, without "  \
+         "classes by loss)")                                                   \
     ROOM("checkpoint", "saving")                                               \
     REAL("checkpoint.every", checkpoint.every, 1, 0, 1e9, "epochs",            \
          "time between two checkpoints; 0 is only the one at the end")         \

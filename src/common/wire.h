@@ -14,6 +14,8 @@
 
 #include <stdint.h>
 
+#include "common/layers.h"
+
 typedef enum coh_tag {
     COH_TAG_PUSH = 100, /* root -> server: coh_push */
     COH_TAG_GRADIENT,   /* root -> server: float32 [block], or empty: a pull */
@@ -76,13 +78,14 @@ typedef struct coh_report {
     int64_t membership;
     int64_t group;
     int64_t step;
-    int64_t samples;            /* trained on, or evaluated */
-    double loss, weight;        /* sums over samples */
-    double gradient_norm;       /* TRAIN: L2 norm of the mean gradient */
-    double accuracy, auc;       /* EVALUATE, TEST; auc < 0: not two classes */
-    double compute_s, wait_s;   /* time in forward and backward; in exchange */
-    int64_t stop;               /* not 0: a signal asks the run to stop */
-    int64_t status;             /* not COH_OK: the group cannot go on */
+    int64_t samples;               /* trained on, or evaluated */
+    double loss, weight;           /* sums over samples */
+    double losses[COH_LOSSES_MAX]; /* TRAIN: what each loss is of `loss` */
+    double gradient_norm;          /* TRAIN: L2 norm of the mean gradient */
+    double accuracy, auc;     /* EVALUATE, TEST; < 0: no, or not two classes */
+    double compute_s, wait_s; /* time in forward and backward; in exchange */
+    int64_t stop;             /* not 0: a signal asks the run to stop */
+    int64_t status;           /* not COH_OK: the group cannot go on */
     char text[COH_REPORT_TEXT]; /* why */
 } coh_report;
 

@@ -8,23 +8,27 @@
 
 #include "worker/batch.h"
 
+/* The loss of a row is the sum of the model's losses, each times its weight
+ * (model.h), in nats where it is a cross entropy. */
 typedef struct coh_step_sums {
-    double loss;   /* sum over rows of loss_weight x cross entropy (nats) */
-    double weight; /* sum over rows of loss_weight */
+    double loss;   /* sum over rows of loss_weight x loss */
+    double weight; /* sum over rows of loss_weight, labelled or not */
+    double terms[COH_LOSSES_MAX]; /* what each loss of the model is of `loss` */
 } coh_step_sums;
 
 typedef struct coh_compute {
     void *self;
 
     /* Forward and backward in training mode. gradient[P] is overwritten with
-     * the SUM over rows of loss_weight x d(cross entropy)/d(weight): divide by
+     * the SUM over rows of loss_weight x d(loss)/d(weight): divide by
      * the summed weight of all members to have the mean. weights[P] is read. */
     void (*train)(void *self, const coh_batch *batch, const float *weights,
                   float *gradient, coh_step_sums *sums);
 
-    /* Forward in inference mode: log_probs[B, K], log softmax, in nats. */
+    /* Forward in inference mode: log_probs[B, K], log softmax of the model's
+     * classifier, in nats; not touched if it has none. */
     void (*infer)(void *self, const coh_batch *batch, const float *weights,
-                  float *log_probs);
+                  float *log_probs, coh_step_sums *sums);
 
     /* Free self; NULL afterwards. */
     void (*destroy)(void **self);

@@ -27,6 +27,7 @@ typedef struct slot {
 struct coh_dataset {
     coh_shape input;
     int64_t count, classes;
+    int64_t targets; /* T */
     int nslots;
     slot *slots; /* [nslots], owned */
     bool has_log1p, has_loss_weights, is_weighted;
@@ -215,6 +216,29 @@ void coh_dataset_close(coh_dataset **self)
     *self = NULL;
 }
 
+coh_status coh_dataset_aim(coh_dataset *self, const coh_model *model,
+                           coh_err *err)
+{
+    for (int i = 0; i < self->nslots && model->ntargets > 0; i++) {
+        const coh_part *part = &self->slots[i].part;
+        if (part->ops->aim == NULL)
+            return coh_fail(err, COH_E_CONFIG,
+                            "%s: only labels are read from files, not targets, "
+                            "but the network has the target %s: use "
+                            "data.kind: synthetic, or losses on label and "
+                            "input alone",
+                            part->name, model->targets[0].name);
+        part->ops->aim(part->self, model);
+    }
+    self->targets = model->target_count;
+    return COH_OK;
+}
+
+int64_t coh_dataset_targets(const coh_dataset *self)
+{
+    return self->targets;
+}
+
 int64_t coh_dataset_count(const coh_dataset *self)
 {
     return self->count;
@@ -364,6 +388,10 @@ static coh_status read_part(coh_dataset *self, slot *at,
         batch->labels[row] = part->labels != NULL
                                  ? part->labels[sample]
                                  : part->ops->label(part->self, sample);
+        batch->is_labelled[row] =
+            part->ops->targets == NULL ||
+            part->ops->targets(part->self, sample,
+                               batch->targets + row * self->targets);
         batch->metric_weights[row] = weight;
         batch->loss_weights[row] = self->has_loss_weights ? weight : 1;
         status = finish_image(
@@ -379,8 +407,12 @@ static void pad(const coh_dataset *self, int64_t count, coh_batch *batch)
 
     memset(batch->images + count * size, 0,
            (size_t)((batch->capacity - count) * size) * sizeof *batch->images);
+    memset(batch->targets + count * self->targets, 0,
+           (size_t)((batch->capacity - count) * self->targets) *
+               sizeof *batch->targets);
     for (int64_t i = count; i < batch->capacity; i++) {
         batch->samples[i] = -1;
+        batch->is_labelled[i] = false;
         batch->labels[i] = 0;
         batch->loss_weights[i] = 0;
         batch->metric_weights[i] = 0;
@@ -412,6 +444,7 @@ coh_status coh_dataset_read(coh_dataset *self, const int64_t *samples,
                             int64_t count, coh_batch *batch, coh_err *err)
 {
     COH_ASSERT(count >= 0 && count <= batch->capacity);
+    COH_ASSERT(batch->target_count == self->targets);
     coh_status status = make_order(self, samples, count, err);
 
     for (int64_t i = 0; status == COH_OK && i < count;) {

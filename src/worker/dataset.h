@@ -42,6 +42,15 @@ void coh_dataset_close(coh_dataset **self);
 
 int64_t coh_dataset_count(const coh_dataset *self); /* samples */
 
+/* Read the targets of `model` (borrowed while the set is open) with every
+ * sample from now on: batches must have room for them. Fails with COH_E_CONFIG
+ * if it has some and the files have none: only synthetic data has. */
+coh_status coh_dataset_aim(coh_dataset *self, const coh_model *model,
+                           coh_err *err);
+
+/* The numbers of a sample's targets: T of a batch. */
+int64_t coh_dataset_targets(const coh_dataset *self);
+
 /* Measure config's normalisation on the first min(count, limit) samples of
  * the seeded permutation of epoch 0. Fails with COH_E_DATA (file unreadable, or
  * a value that is not finite: which sample), COH_E_CONFIG (more channels than

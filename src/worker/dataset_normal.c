@@ -176,7 +176,8 @@ static coh_status measure(coh_dataset *self, const int64_t *samples,
     const coh_shape input = coh_dataset_input(self);
     const coh_normal was = *coh_dataset_normal(self), none = { 0 };
     coh_batch *batch = NULL;
-    coh_status status = coh_batch_new(input, MEASURED_AT_ONCE, &batch, err);
+    coh_status status = coh_batch_new(input, coh_dataset_targets(self),
+                                      MEASURED_AT_ONCE, &batch, err);
 
     coh_dataset_normalize(self, &none);
     for (int64_t i = 0; status == COH_OK && i < count; i += MEASURED_AT_ONCE) {

@@ -27,6 +27,11 @@ typedef struct coh_part_ops {
                        float *images, coh_err *err);
     /* The label of a sample, where the part has no labels[]. May be NULL. */
     int32_t (*label)(const void *self, int64_t sample);
+    /* Make the targets of `model`, borrowed, from now on. NULL: cannot. */
+    void (*aim)(void *self, const coh_model *model);
+    /* targets[T] of a sample. False, and zeros: it has no labels. NULL: all
+     * have, and there are no targets. */
+    bool (*targets)(const void *self, int64_t sample, float *targets);
     /* Give back the open file and its buffers; the next read opens it again.
      * NULL if the part holds nothing but memory. */
     void (*rest)(void *self);

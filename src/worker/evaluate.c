@@ -23,19 +23,24 @@ typedef struct tally {
 } tally;
 
 static void add_batch(const coh_evaluator *self, const coh_batch *batch,
-                      const float *log_probs, tally *t)
+                      const float *log_probs, const coh_step_sums *sums,
+                      tally *t)
 {
     const int64_t classes = self->model->classes;
 
-    for (int64_t row = 0; row < batch->count; row++) {
+    t->sums.loss += sums->loss;
+    t->sums.loss_weight += sums->weight;
+    t->sums.samples += (double)batch->count;
+    for (int64_t row = 0; row < batch->count && classes > 0; row++) {
         const float *p = log_probs + row * classes;
-        coh_sums_add(&t->sums, p, classes, batch->labels[row],
-                     batch->loss_weights[row], batch->metric_weights[row]);
+        if (batch->is_labelled[row])
+            coh_sums_add(&t->sums, p, classes, batch->labels[row],
+                         batch->metric_weights[row]);
         if (t->scores != NULL)
             t->scores[t->nscores++] = (coh_score){
                 p[1] - p[0],
                 (float)batch->labels[row],
-                batch->metric_weights[row],
+                batch->is_labelled[row] ? batch->metric_weights[row] : 0,
             };
     }
 }
@@ -71,12 +76,14 @@ static coh_status measure(const coh_evaluator *self, coh_loader *loader,
 
     while (status == COH_OK && taken < asked) {
         coh_batch *batch = NULL;
+        coh_step_sums sums;
         status = coh_loader_take(loader, &batch, err);
         if (status != COH_OK)
             break;
         taken++;
-        self->compute->infer(self->compute->self, batch, weights, log_probs);
-        add_batch(self, batch, log_probs, t);
+        self->compute->infer(self->compute->self, batch, weights, log_probs,
+                             &sums);
+        add_batch(self, batch, log_probs, &sums, t);
         coh_loader_give(loader, batch);
         status = ask_ahead(self, loader, share, &asked, taken, err);
         if (status == COH_OK)
@@ -91,8 +98,8 @@ static coh_status measure_share(const coh_evaluator *self, coh_dataset *dataset,
                                 coh_err *err)
 {
     coh_loader *loader = NULL;
-    float *log_probs =
-        calloc((size_t)(self->batch * self->model->classes), sizeof *log_probs);
+    float *log_probs = calloc((size_t)(self->batch * self->model->classes) + 1,
+                              sizeof *log_probs);
     const bool wants_scores = self->model->classes == 2;
 
     if (wants_scores)
@@ -168,7 +175,7 @@ coh_status coh_evaluate(const coh_evaluator *self, coh_dataset *dataset,
     const int64_t count = coh_dataset_count(dataset);
     tally t = { 0 };
 
-    *out = (coh_evaluation){ .auc = -1 };
+    *out = (coh_evaluation){ .accuracy = -1, .auc = -1 };
     if (count == 0)
         return COH_OK;
     coh_status status = measure_share(
@@ -182,7 +189,9 @@ coh_status coh_evaluate(const coh_evaluator *self, coh_dataset *dataset,
         out->samples = (int64_t)t.sums.samples;
         out->loss = t.sums.loss;
         out->weight = t.sums.loss_weight;
-        out->accuracy = t.sums.weight != 0 ? t.sums.correct / t.sums.weight : 0;
+        if (self->model->classes > 0)
+            out->accuracy =
+                t.sums.weight != 0 ? t.sums.correct / t.sums.weight : 0;
         if (t.scores != NULL && self->roles->mine.member == 0)
             out->auc = coh_auc(t.scores, t.nscores);
     }

@@ -23,7 +23,8 @@ typedef struct coh_evaluator {
 typedef struct coh_evaluation {
     int64_t samples;
     double loss, weight; /* sums, as in coh_report */
-    double accuracy;     /* weighted by metric weights */
+    double accuracy;     /* by metric weights, of labelled samples; -1: the
+                            model has no classifier */
     double auc;          /* -1: not two classes, or one is missing */
 } coh_evaluation;
 

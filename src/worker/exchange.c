@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/xfer.h"
 
@@ -89,16 +90,19 @@ static coh_status finish(coh_exchange *self, coh_xfer **xfer, const char *what,
 coh_status coh_exchange_add_up(coh_exchange *self, coh_exchange_sums *sums,
                                coh_err *err)
 {
-    double all[4] = { sums->step.loss, sums->step.weight, sums->stop,
-                      sums->failed };
+    enum { STEP = sizeof sums->step / sizeof(double) };
+    double all[STEP + 2];
 
     if (is_alone(self))
         return COH_OK;
-    coh_xfer *xfer = coh_xfer_begin_sum_f64(self->roles->group, all, 4);
+    memcpy(all, &sums->step, sizeof sums->step);
+    all[STEP] = sums->stop;
+    all[STEP + 1] = sums->failed;
+    coh_xfer *xfer = coh_xfer_begin_sum_f64(self->roles->group, all, STEP + 2);
     const coh_status status = finish(self, &xfer, "the sum of losses", err);
-    sums->step = (coh_step_sums){ all[0], all[1] };
-    sums->stop = all[2] > 0;
-    sums->failed = all[3] > 0;
+    memcpy(&sums->step, all, sizeof sums->step);
+    sums->stop = all[STEP] > 0;
+    sums->failed = all[STEP + 1] > 0;
     return status;
 }
 

@@ -127,7 +127,8 @@ static coh_status alloc(coh_loader *self, coh_shape input, coh_err *err)
         return coh_fail(err, COH_E_NOMEM, "no memory for a loader");
     for (int64_t i = 0; i < self->depth; i++) {
         const coh_status status =
-            coh_batch_new(input, self->capacity, &self->batches[i], err);
+            coh_batch_new(input, coh_dataset_targets(self->dataset),
+                          self->capacity, &self->batches[i], err);
         if (status != COH_OK)
             return status;
         self->idle[self->nidle++] = self->batches[i];

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/clock.h"
 #include "common/files.h"
@@ -98,6 +99,7 @@ static coh_status train(worker *self, const coh_grant *grant,
     report->samples = grant->count;
     report->loss = sums.step.loss;
     report->weight = sums.step.weight;
+    memcpy(report->losses, sums.step.terms, sizeof report->losses);
     report->compute_s = computed_s - begin_s;
     report->wait_s = coh_clock_now_s() - computed_s;
     report->stop = sums.stop;
@@ -146,7 +148,8 @@ static coh_status write_best(worker *self, const coh_grant *grant, double score,
 static void keep_best(worker *self, const coh_grant *grant,
                       const coh_evaluation *e)
 {
-    const double score = coh_metrics_score(e->accuracy, e->auc);
+    const double mean = e->weight > 0 ? e->loss / e->weight : 0;
+    const double score = coh_metrics_score(e->accuracy, e->auc, mean);
     coh_err err = COH_ERR_INIT;
 
     if (!is_root(self) || score <= self->best_score || e->samples == 0)
@@ -198,7 +201,7 @@ static coh_status evaluate(worker *self, const coh_grant *grant,
                                       alive,          self };
     const bool is_test = grant->kind == COH_GRANT_TEST;
     const bool selects = setup->config->eval.select == COH_SELECT_BEST;
-    coh_evaluation e = { .auc = -1 };
+    coh_evaluation e = { .accuracy = -1, .auc = -1 };
 
     coh_status mine = coh_exchange_pull(self->exchange, err);
     if (mine == COH_E_PEER)
@@ -252,6 +255,7 @@ static coh_status loop(worker *self, coh_err *err)
                               .membership = grant.membership,
                               .group = self->setup.roles->mine.group,
                               .step = grant.step,
+                              .accuracy = -1,
                               .auc = -1 };
         status = grant.kind == COH_GRANT_TRAIN
                      ? train(self, &grant, &report, err)

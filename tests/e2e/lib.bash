@@ -9,12 +9,12 @@ export OMP_NUM_THREADS=1
 export XDG_CACHE_HOME=$work/cache # nobody's measurements but our own
 failures=0
 
-# train RANKS RUN [ARG]...: small.yaml into $work/RUN; output in $work/RUN.out,
+# train RANKS RUN [ARG]...: $config, or small.yaml, into $work/RUN; output in $work/RUN.out,
 # exit code in $code.
 train() {
     local ranks=$1 run=$2
     shift 2
-    timeout 120 $MPIEXEC -n "$ranks" "$cohort" train "$here/small.yaml" \
+    timeout 120 $MPIEXEC -n "$ranks" "$cohort" train "${config:-$here/small.yaml}" \
         --set run.out="$work" --set run.name="$run" --set compute.threads=1 \
         "$@" >"$work/$run.out" 2>&1
     code=$?

@@ -19,6 +19,18 @@ is "hep: flop with the first input gradient" "$(value flop_per_image_step_full)"
 holds "hep" "$work/plan" "15.433 GFLOP.*15.780"
 holds "hep" "$work/plan" "594178 \(2.267 MiB\)"
 
+"$cohort" plan "$configs/climate.yaml" --json >"$work/plan"
+is "climate: exit code" "$?" 0
+is "climate: parameters" "$(value parameters | head -1)" 79201498
+is "climate: bytes" "$(value parameter_bytes)" 316805992
+# 3 x forward of 665,389,891,584, less the 22,196,256,768 of conv1.
+is "climate: flop" "$(value flop_per_image_step)" 1973973417984
+is "climate: flop with the first input gradient" \
+    "$(value flop_per_image_step_full)" 1996169674752
+"$cohort" plan "$configs/climate.yaml" >"$work/plan"
+holds "climate" "$work/plan" "79201498 \(302.130 MiB\)"
+holds "climate" "$work/plan" "deconv5  +16 x 768 x 768 +75280 +22.196257"
+
 for config in "$configs"/*.yaml; do
     "$cohort" plan "$config" >"$work/plan" 2>&1
     is "$(basename "$config"): exit code" "$?" 0

@@ -159,7 +159,7 @@ static inline void data_refuse_words(data_room *room, const char *const *words)
 static inline coh_batch *data_batch(const data_room *room, int64_t capacity)
 {
     coh_batch *batch = NULL;
-    ck_assert_int_eq(coh_batch_new(room->input, capacity, &batch, NULL),
+    ck_assert_int_eq(coh_batch_new(room->input, 0, capacity, &batch, NULL),
                      COH_OK);
     return batch;
 }

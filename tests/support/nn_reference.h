@@ -14,6 +14,8 @@
 #include "common/rng.h"
 #include "worker/compute.h"
 
+enum { NN_REF_MAX = 40 }; /* layers and images */
+
 typedef struct nn_ref {
     const coh_model *model;
     const coh_batch *batch;
@@ -97,6 +99,130 @@ static inline void nn_ref_conv(const nn_ref *r, const coh_layer *l,
                 dx[in] += dy[out] * w[tap];
             }
         }
+    }
+}
+
+/* conv2d's input gradient: each input value adds its window to the output. */
+static inline void nn_ref_deconv(const nn_ref *r, const coh_layer *l,
+                                 const double *x, double *y, const double *dy,
+                                 double *dx)
+{
+    const coh_layer_spec *s = &l->spec;
+    const int64_t B = r->batch->capacity, I = l->in.c;
+    const int64_t og = l->out.c / s->groups, ig = I / s->groups;
+    const int64_t pixels = l->out.h * l->out.w;
+    const double *w = r->weights + l->weight_first;
+
+    for (int64_t n = 0; n < B * l->out.c * pixels && l->bias_count > 0; n++) {
+        const int64_t bias = l->bias_first + n / pixels % l->out.c;
+        if (dy == NULL)
+            y[n] = r->weights[bias];
+        else
+            r->gradient[bias] += dy[n];
+    }
+    for (int64_t in = 0; in < B * coh_shape_count(l->in); in++) {
+        const int64_t iw = in % l->in.w, ih = in / l->in.w % l->in.h;
+        const int64_t i = in / (l->in.w * l->in.h) % I,
+                      b = in / coh_shape_count(l->in);
+        for (int64_t k = 0; k < og * s->kernel[0] * s->kernel[1]; k++) {
+            const int64_t kw = k % s->kernel[1],
+                          kh = k / s->kernel[1] % s->kernel[0],
+                          o = k / (s->kernel[1] * s->kernel[0]);
+            const int64_t oh =
+                ih * s->stride[0] + kh * s->dilation[0] - l->pad_before[0];
+            const int64_t ow =
+                iw * s->stride[1] + kw * s->dilation[1] - l->pad_before[1];
+            if (oh < 0 || oh >= l->out.h || ow < 0 || ow >= l->out.w)
+                continue;
+            const int64_t tap = i * og * s->kernel[0] * s->kernel[1] + k;
+            const int64_t out = nn_at(l->out, b, i / ig * og + o, oh, ow);
+            if (dy == NULL) {
+                y[out] += w[tap] * x[in];
+                continue;
+            }
+            r->gradient[l->weight_first + tap] += dy[out] * x[in];
+            dx[in] += dy[out] * w[tap];
+        }
+    }
+}
+
+/* upsample and crop: where an output comes from. */
+static inline void nn_ref_move(const nn_ref *r, const coh_layer *l,
+                               const double *x, double *y, const double *dy,
+                               double *dx)
+{
+    const coh_layer_spec *s = &l->spec;
+    const bool crops = s->kind == COH_LAYER_CROP;
+
+    for (int64_t n = 0; n < r->batch->capacity * coh_shape_count(l->out); n++) {
+        const int64_t w = n % l->out.w, h = n / l->out.w % l->out.h;
+        const int64_t plane = n / (l->out.w * l->out.h);
+        const int64_t from =
+            (plane * l->in.h + (crops ? h + s->offset[0] : h / s->scale[0])) *
+                l->in.w +
+            (crops ? w + s->offset[1] : w / s->scale[1]);
+        if (dy == NULL)
+            y[n] = x[from];
+        else
+            dx[from] += dy[n];
+    }
+}
+
+static inline void nn_ref_softmax(const nn_ref *r, const coh_layer *l,
+                                  const double *x, double *y, const double *dy,
+                                  double *dx)
+{
+    const int64_t pixels = l->in.h * l->in.w, C = l->in.c;
+
+    for (int64_t p = 0; p < r->batch->capacity * pixels; p++) {
+        const int64_t first = p / pixels * C * pixels + p % pixels;
+        double most = x[first], sum = 0;
+        for (int64_t c = 1; c < C; c++)
+            most = fmax(most, x[first + c * pixels]);
+        for (int64_t c = 0; c < C; c++)
+            sum += dy == NULL ? exp(x[first + c * pixels] - most)
+                              : dy[first + c * pixels] * y[first + c * pixels];
+        for (int64_t c = 0; c < C; c++) {
+            const int64_t n = first + c * pixels;
+            if (dy == NULL)
+                y[n] = exp(x[n] - most) / sum;
+            else
+                dx[n] = y[n] * (dy[n] - sum);
+        }
+    }
+}
+
+/* Backward by the chain rule through mean and deviation, term by term. */
+static inline void nn_ref_norm(const nn_ref *r, const coh_layer *l,
+                               const double *x, double *y, const double *dy,
+                               double *dx)
+{
+    const int64_t n = coh_shape_count(l->in);
+    const double *g = r->weights + l->weight_first;
+
+    for (int64_t b = 0; b < r->batch->capacity; b++) {
+        const double *row = x + b * n;
+        double mean = 0, variance = 0, dmean = 0, dvariance = 0;
+        for (int64_t i = 0; i < n; i++)
+            mean += row[i] / (double)n;
+        for (int64_t i = 0; i < n; i++)
+            variance += (row[i] - mean) * (row[i] - mean) / (double)n;
+        const double d = sqrt(variance + l->spec.epsilon);
+        for (int64_t i = 0; i < n && dy == NULL; i++)
+            y[b * n + i] =
+                (row[i] - mean) / d * g[i] + r->weights[l->bias_first + i];
+        for (int64_t i = 0; i < n && dy != NULL; i++) {
+            const double du = dy[b * n + i] * g[i];
+            r->gradient[l->weight_first + i] +=
+                dy[b * n + i] * (row[i] - mean) / d;
+            r->gradient[l->bias_first + i] += dy[b * n + i];
+            dmean -= du / d;
+            dvariance -= du * (row[i] - mean) / (2 * d * d * d);
+        }
+        for (int64_t i = 0; i < n && dy != NULL; i++)
+            dx[b * n + i] =
+                dy[b * n + i] * g[i] / d +
+                (2 * dvariance * (row[i] - mean) + dmean) / (double)n;
     }
 }
 
@@ -232,27 +358,103 @@ static inline void nn_ref_dropout(const nn_ref *r, int layer, const double *x,
     }
 }
 
-/* y: log probabilities. Backward needs no dy: it is the end. */
-static inline void nn_ref_loss(const nn_ref *r, const coh_layer *l,
-                               const double *x, double *y, bool backward,
-                               double *dx)
+/* The loss of one value or, for labels, of one position; its gradient is added
+ * to dx, times `scale`. Channels of a position lie `step` apart. */
+static inline double nn_ref_value(const coh_layer *l, const double *x, double t,
+                                  int64_t step, double scale, double *dx)
+{
+    const double d = *x - t;
+
+    if (l->spec.kind == COH_LAYER_SOFTMAX_CROSS_ENTROPY) {
+        double most = x[0], sum = 0;
+        for (int64_t c = 1; c < l->in.c; c++)
+            most = fmax(most, x[c * step]);
+        for (int64_t c = 0; c < l->in.c; c++)
+            sum += exp(x[c * step] - most);
+        for (int64_t c = 0; c < l->in.c && dx != NULL; c++)
+            dx[c * step] +=
+                scale * (exp(x[c * step] - most) / sum - (c == (int64_t)t));
+        return log(sum) + most - x[(int64_t)t * step];
+    }
+    double slope = 2 * d, loss = d * d;
+    if (l->spec.kind == COH_LAYER_SMOOTH_L1) {
+        slope = fabs(d) < 1 ? d : d > 0 ? 1 : -1;
+        loss = fabs(d) < 1 ? d * d / 2 : fabs(d) - 0.5;
+    }
+    if (l->spec.kind == COH_LAYER_SIGMOID_CROSS_ENTROPY) {
+        const double p = 1 / (1 + exp(-*x));
+        slope = p - t;
+        loss = -t * log(p) - (1 - t) * log(1 - p);
+    }
+    if (dx != NULL)
+        *dx += scale * slope;
+    return loss;
+}
+
+/* What value or position i of row b is compared with, and its factor. */
+static inline double nn_ref_target(const nn_ref *r, const coh_layer *l,
+                                   int64_t b, int64_t i, double *factor)
+{
+    const coh_batch *batch = r->batch;
+    const float *targets = batch->targets + b * batch->target_count;
+    const coh_target *all = r->model->targets;
+    double t = batch->labels[b];
+
+    if (l->target == COH_TARGET_INPUT)
+        t = (double)batch->images[b * coh_shape_count(l->in) + i];
+    if (l->target >= 0)
+        t = (double)targets[all[l->target].first + i];
+    *factor = 1;
+    if (l->mask >= 0)
+        *factor = (double)targets[all[l->mask].first +
+                                  i % coh_shape_count(all[l->mask].shape)];
+    if (l->spec.kind == COH_LAYER_SOFTMAX_CROSS_ENTROPY &&
+        (t < 0 || (int64_t)t == l->spec.ignore))
+        *factor = 0;
+    return t;
+}
+
+/* The sum over rows of a loss; dx NULL: forward only. */
+static inline double nn_ref_loss(const nn_ref *r, const coh_layer *l,
+                                 const double *x, double *dx)
+{
+    const bool labels = l->spec.kind == COH_LAYER_SOFTMAX_CROSS_ENTROPY;
+    const int64_t size = coh_shape_count(l->in), pixels = l->in.h * l->in.w;
+    const int64_t n = labels ? pixels : size;
+    double sum = 0, factor;
+
+    for (int64_t b = 0; b < r->batch->capacity; b++) {
+        double weight = (double)r->batch->loss_weights[b] * l->spec.weight,
+               all = 0;
+        if (!r->batch->is_labelled[b] && !l->spec.unlabelled)
+            continue;
+        for (int64_t i = 0; i < n; i++) {
+            nn_ref_target(r, l, b, i, &factor);
+            all += factor;
+        }
+        if (l->spec.mean)
+            weight /= all;
+        for (int64_t i = 0; i < n; i++) {
+            const double t = nn_ref_target(r, l, b, i, &factor);
+            if (factor > 0)
+                sum += weight * factor *
+                       nn_ref_value(l, x + b * size + i, t, pixels,
+                                    weight * factor,
+                                    dx == NULL ? NULL : dx + b * size + i);
+        }
+    }
+    return sum;
+}
+
+/* Log probabilities. */
+static inline void nn_ref_log_softmax(const nn_ref *r, const coh_layer *l,
+                                      const double *x, double *y)
 {
     const int64_t K = l->in.c;
 
-    for (int64_t b = 0; b < r->batch->capacity; b++) {
-        double most = x[b * K], sum = 0;
-        for (int64_t k = 1; k < K; k++)
-            most = fmax(most, x[b * K + k]);
+    for (int64_t b = 0; b < r->batch->capacity; b++)
         for (int64_t k = 0; k < K; k++)
-            sum += exp(x[b * K + k] - most);
-        for (int64_t k = 0; k < K; k++) {
-            const int64_t n = b * K + k;
-            y[n] = x[n] - most - log(sum);
-            if (backward)
-                dx[n] = (double)r->batch->loss_weights[b] *
-                        (exp(y[n]) - (r->batch->labels[b] == k));
-        }
-    }
+            y[b * K + k] = -nn_ref_value(l, x + b * K, (double)k, 1, 0, NULL);
 }
 
 static inline void nn_ref_layer(const nn_ref *r, int i, const double *x,
@@ -266,6 +468,19 @@ static inline void nn_ref_layer(const nn_ref *r, int i, const double *x,
         return;
     case COH_LAYER_DENSE:
         nn_ref_dense(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_DECONV2D:
+        nn_ref_deconv(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_UPSAMPLE:
+    case COH_LAYER_CROP:
+        nn_ref_move(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_SOFTMAX:
+        nn_ref_softmax(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_LAYER_NORM:
+        nn_ref_norm(r, &layer, x, y, dy, dx);
         return;
     case COH_LAYER_MAXPOOL:
         nn_ref_maxpool(r, &layer, x, y, dy, dx);
@@ -288,9 +503,6 @@ static inline void nn_ref_layer(const nn_ref *r, int i, const double *x,
                (size_t)(r->batch->capacity * coh_shape_count(layer.in)) *
                    sizeof *y);
         return;
-    case COH_LAYER_SOFTMAX_CROSS_ENTROPY:
-        nn_ref_loss(r, &layer, x, y, dy != NULL, dx);
-        return;
     default:
         nn_ref_eltwise(r, &layer, x, y, dy, dx);
         return;
@@ -305,40 +517,97 @@ static inline double *nn_zeros(int64_t count)
     return zeros;
 }
 
+/* Values and gradients of a step: [0] the images, [i + 1] layer i's output. */
+typedef struct nn_ref_state {
+    double *values[NN_REF_MAX], *diffs[NN_REF_MAX];
+} nn_ref_state;
+
+/* add and concat: forward if `back` is false. */
+static inline void nn_ref_join(const nn_ref *r, int i, nn_ref_state *s,
+                               bool back)
+{
+    const coh_layer *l = &r->model->layers[i];
+    const int64_t all = coh_shape_count(l->out);
+    double *y = back ? s->diffs[i + 1] : s->values[i + 1];
+
+    for (int64_t b = 0; b < r->batch->capacity; b++) {
+        int64_t first = 0;
+        for (int k = 0; k < l->ninputs; k++) {
+            const int from = l->inputs[k] + 1;
+            const int64_t n =
+                coh_shape_count(coh_model_shape(r->model, l->inputs[k]));
+            for (int64_t e = 0; e < n; e++) {
+                double *out = &y[b * all + first + e];
+                if (back)
+                    s->diffs[from][b * n + e] += *out;
+                else
+                    *out += s->values[from][b * n + e];
+            }
+            first += l->spec.kind == COH_LAYER_CONCAT ? n : 0;
+        }
+    }
+}
+
+static inline void nn_ref_forward(const nn_ref *r, int i, nn_ref_state *s)
+{
+    const coh_layer *l = &r->model->layers[i];
+
+    s->values[i + 1] = nn_zeros(r->batch->capacity * coh_shape_count(l->out));
+    if (l->ninputs > 1)
+        nn_ref_join(r, i, s, false);
+    else if (!coh_layer_is_loss(l->spec.kind))
+        nn_ref_layer(r, i, s->values[l->inputs[0] + 1], s->values[i + 1], NULL,
+                     NULL);
+}
+
+static inline void nn_ref_backward(const nn_ref *r, int i, nn_ref_state *s)
+{
+    const coh_layer *l = &r->model->layers[i];
+    const int64_t n = r->batch->capacity * coh_shape_count(l->in);
+    double *dx = nn_zeros(n);
+
+    if (l->ninputs > 1)
+        nn_ref_join(r, i, s, true);
+    else if (coh_layer_is_loss(l->spec.kind))
+        nn_ref_loss(r, l, s->values[l->inputs[0] + 1], dx);
+    else
+        nn_ref_layer(r, i, s->values[l->inputs[0] + 1], s->values[i + 1],
+                     s->diffs[i + 1], dx);
+    for (int64_t e = 0; e < n && l->ninputs == 1; e++)
+        s->diffs[l->inputs[0] + 1][e] += dx[e];
+    free(dx);
+}
+
 /* One step of the whole network. log_probs[B, K] may be NULL. Returns the
  * weighted sum of the losses. */
 static inline double nn_ref_step(const nn_ref *r, double *log_probs)
 {
     const coh_model *m = r->model;
-    const int64_t B = r->batch->capacity, K = m->classes;
-    double *values[32], loss = 0;
+    const int64_t B = r->batch->capacity;
+    nn_ref_state s = { 0 };
+    double loss = 0;
 
-    ck_assert_int_lt(m->nlayers, 32);
-    values[0] = nn_zeros(B * coh_shape_count(m->input));
+    ck_assert_int_lt(m->nlayers + 1, NN_REF_MAX);
+    s.values[0] = nn_zeros(B * coh_shape_count(m->input));
     for (int64_t i = 0; i < B * coh_shape_count(m->input); i++)
-        values[0][i] = (double)r->batch->images[i];
-    for (int i = 0; i < m->nlayers; i++) {
-        values[i + 1] = nn_zeros(B * coh_shape_count(m->layers[i].out));
-        nn_ref_layer(r, i, values[i], values[i + 1], NULL, NULL);
+        s.values[0][i] = (double)r->batch->images[i];
+    for (int i = 0; i < m->nlayers; i++)
+        nn_ref_forward(r, i, &s);
+    for (int i = 0; i < m->nlosses; i++) {
+        const coh_layer *l = &m->layers[m->losses[i]];
+        loss += nn_ref_loss(r, l, s.values[l->inputs[0] + 1], NULL);
+        if (log_probs != NULL && m->losses[i] == m->classifier)
+            nn_ref_log_softmax(r, l, s.values[l->inputs[0] + 1], log_probs);
     }
-    for (int64_t b = 0; b < B; b++)
-        loss -= (double)r->batch->loss_weights[b] *
-                values[m->nlayers][b * K + r->batch->labels[b]];
-    if (log_probs != NULL)
-        memcpy(log_probs, values[m->nlayers],
-               (size_t)(B * K) * sizeof *log_probs);
 
-    double *dy = nn_zeros(B * K);
-    for (int i = m->nlayers - 1; i >= 0; i--) {
-        double *dx = nn_zeros(B * coh_shape_count(m->layers[i].in));
-        if (r->gradient != NULL)
-            nn_ref_layer(r, i, values[i], values[i + 1], dy, dx);
-        free(dy);
-        free(values[i + 1]);
-        dy = dx;
+    for (int i = -1; i < m->nlayers; i++)
+        s.diffs[i + 1] = nn_zeros(B * coh_shape_count(coh_model_shape(m, i)));
+    for (int i = m->nlayers - 1; i >= 0 && r->gradient != NULL; i--)
+        nn_ref_backward(r, i, &s);
+    for (int i = 0; i <= m->nlayers; i++) {
+        free(s.values[i]);
+        free(s.diffs[i]);
     }
-    free(dy);
-    free(values[0]);
     return loss;
 }
 

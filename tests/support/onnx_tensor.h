@@ -2,7 +2,8 @@
  * as TensorProto, and the initializers of a ModelProto, need.
  *
  * Field numbers from onnx.proto: ModelProto.graph 7, GraphProto.initializer 5,
- * TensorProto.dims 1, data_type 2 (1: float), float_data 4, raw_data 9.
+ * TensorProto.dims 1, data_type 2 (1: float, 7: int64), float_data 4,
+ * int64_data 7, raw_data 9.
  */
 #ifndef COH_TESTS_ONNX_TENSOR_H
 #define COH_TESTS_ONNX_TENSOR_H
@@ -92,11 +93,25 @@ static inline void onnx_add_floats(onnx_tensor *self, int64_t *have,
     *have += (int64_t)(size / 4);
 }
 
+/* Append little-endian int64s, as floats. */
+static inline void onnx_add_ints(onnx_tensor *self, int64_t *have,
+                                 onnx_bytes bytes)
+{
+    for (; bytes.end - bytes.at >= 8; bytes.at += 8) {
+        int64_t value;
+        memcpy(&value, bytes.at, sizeof value);
+        const float number = (float)value;
+        const uint8_t *at = (const uint8_t *)&number;
+        onnx_add_floats(self, have, (onnx_bytes){ at, at + sizeof number });
+    }
+}
+
 static inline onnx_tensor onnx_parse_tensor(onnx_bytes in)
 {
     onnx_tensor self = { .count = 1 };
     onnx_field field;
     int64_t have = 0;
+    uint64_t type = 1;
 
     while (onnx_next(&in, &field)) {
         if (field.number == 1 && field.bytes.at == field.bytes.end)
@@ -105,10 +120,13 @@ static inline onnx_tensor onnx_parse_tensor(onnx_bytes in)
             while (field.bytes.at < field.bytes.end)
                 onnx_add_dim(&self, onnx_varint(&field.bytes));
         else if (field.number == 2)
-            ck_assert_uint_eq(field.varint, 1);
+            type = field.varint;
+        else if (field.number == 9 && type == 7)
+            onnx_add_ints(&self, &have, field.bytes);
         else if (field.number == 4 || field.number == 9)
             onnx_add_floats(&self, &have, field.bytes);
     }
+    ck_assert(type == 1 || type == 7);
     ck_assert_int_eq(self.count, have);
     return self;
 }

@@ -268,8 +268,8 @@ static const struct {
     { DATA
       "model:\n  input: [1, 1, 1]\n  layers:\n    - softmax_cross_entropy\n"
       "    - softmax_cross_entropy\n",
-      "job.yaml:5: model.layers: layer 1, softmax_cross_entropy1, is a loss "
-      "but not last; remove it" },
+      "job.yaml:6: model.layers: layer 2, softmax_cross_entropy2, comes after "
+      "the loss softmax_cross_entropy1, which has no output" },
     /* One mistake, one line: the checks keep quiet about refused values. */
     { "groups: 2\nservers: x\n" DATA MODEL, "servers: 'x' is not" },
     { "optimizer: {rate: -1}\n" DATA MODEL, "optimizer.rate: '-1' is too" },

@@ -107,6 +107,21 @@ START_TEST(a_layer_without_a_name_gets_kind_and_number)
 }
 END_TEST
 
+START_TEST(from_is_one_name_or_a_list)
+{
+    coh_config *config = load("    - relu\n    - tanh: {from: input}\n"
+                              "    - add: {from: [relu1, tanh1, input]}\n");
+    const coh_layer_spec *layers = config->model.layers;
+
+    ck_assert_int_eq(layers[0].from.count, 0);
+    ck_assert_int_eq(layers[1].from.count, 1);
+    ck_assert_str_eq(layers[1].from.items[0], "input");
+    ck_assert_int_eq(layers[2].from.count, 3);
+    ck_assert_str_eq(layers[2].from.items[1], "tanh1");
+    coh_config_destroy(&config);
+}
+END_TEST
+
 START_TEST(an_anchor_repeats_a_layer)
 {
     coh_config *config =
@@ -131,7 +146,7 @@ static const struct {
     { "    - rellu\n", "job.yaml:5:7: model.layers: layer 1: 'rellu' is no "
                        "layer; did you mean relu?" },
     { "    - lstm: {units: 3}\n", "'lstm' is no layer; it is one of conv2d, "
-                                  "maxpool" },
+                                  "deconv2d, maxpool" },
     { "    - conv2d: {filter: 3, filters: 3, kernel: 3}\n",
       "job.yaml:5:16: " LAYER1 "conv2d.filter: unknown field; did you mean "
       "filters?" },
@@ -172,6 +187,14 @@ static const struct {
       "job.yaml:6:7: model.layers: layers 1 (line 5) and 2 (line 6) are both "
       "called a; give one another name" },
     { "    - relu: {name: relu2}\n    - relu\n", "are both called relu2" },
+    { "    - add: {from: [a, b c]}\n", LAYER1 "add.from: 'b c' is no name" },
+    { "    - add: {from: []}\n",
+      "job.yaml:5:19: " LAYER1
+      "add.from: wants the name of a layer, or [a, b]" },
+    { "    - add: {from: [a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, "
+      "a]}\n",
+      "add.from: 17 names are given, at most 16" },
+    { "    - relu: {name: input}\n", "relu.name: 'input' names the images" },
     { "    - conv2d:\n      filters: 3\n      kernel: 3\n",
       "job.yaml:6:7: model.layers: layer 1: 'filters' stands beside 'conv2d'; "
       "fields stand below their layer, indented deeper" },
@@ -212,6 +235,7 @@ static Suite *config_layers_suite(void)
     tcase_add_test(core, pairs_and_padding_are_one_number_two_or_same);
     tcase_add_test(core, a_pool_steps_by_its_kernel_unless_told);
     tcase_add_test(core, a_layer_without_a_name_gets_kind_and_number);
+    tcase_add_test(core, from_is_one_name_or_a_list);
     tcase_add_test(core, an_anchor_repeats_a_layer);
     suite_add_tcase(suite, core);
 

@@ -47,6 +47,13 @@ static void same_ints(const coh_ints *a, const coh_ints *b)
         ck_assert_int_eq(a->items[i], b->items[i]);
 }
 
+static void same_names(const coh_names *a, const coh_names *b)
+{
+    ck_assert_int_eq(a->count, b->count);
+    for (int i = 0; i < a->count; i++)
+        ck_assert_str_eq(a->items[i], b->items[i]);
+}
+
 static void same_layer(const coh_layer_spec *a, const coh_layer_spec *b)
 {
     ck_assert_int_eq(a->kind, b->kind);
@@ -57,7 +64,8 @@ static void same_layer(const coh_layer_spec *a, const coh_layer_spec *b)
     ck_assert_int_eq(a->field[1], b->field[1]);
 #define REAL(key, field, ...) ck_assert(a->field == b->field);
 #define TEXT(key, field, ...) ck_assert_str_eq(a->field, b->field);
-    COH_LAYER_FIELDS(INT, PAIR, REAL, INT, TEXT, PAIR)
+#define NAMES(key, field, ...) same_names(&a->field, &b->field);
+    COH_LAYER_FIELDS(INT, PAIR, REAL, INT, TEXT, PAIR, NAMES)
 #undef TEXT
 }
 
@@ -69,6 +77,11 @@ static void same_config(const coh_config *a, const coh_config *b)
 #define ROOM(key, help)
     COH_OPTIONS(INT, REAL, INT, TEXT, LIST, INTS, INT, ROOM)
 
+    ck_assert_int_eq(a->model.ntargets, b->model.ntargets);
+    for (int i = 0; i < a->model.ntargets; i++) {
+        ck_assert_str_eq(a->model.targets[i].name, b->model.targets[i].name);
+        same_ints(&a->model.targets[i].shape, &b->model.targets[i].shape);
+    }
     ck_assert_int_eq(a->model.nlayers, b->model.nlayers);
     for (int i = 0; i < a->model.nlayers; i++)
         same_layer(&a->model.layers[i], &b->model.layers[i]);
@@ -104,18 +117,34 @@ START_TEST(a_written_config_loads_to_the_same)
         "j],\n"
         "  labels: k, weights: l, axes: nhwc, weights_for: loss, log1p: on,\n"
         "  normalize: max, normalize_over: global, normalize_samples: 12,\n"
-        "  classes: 13, train_samples: 14, test_samples: 15, prefetch: 16}\n"
+        "  classes: 13, train_samples: 14, test_samples: 15, unlabelled: 0.3,\n"
+        "  prefetch: 16}\n"
         "exchange: {block: 65536, timeout: 17}\n"
         "eval: {every: 18, batch: 19, select: best}\n"
         "checkpoint: {every: 20, keep: 21}\ncompute: {threads: 22}\n"
-        "model:\n  input: [3, 224, 128]\n  layers:\n"
+        "model:\n  input: [3, 224, 128]\n"
+        "  targets: [{name: 'no', shape: [1, 2, 3]}, {shape: [4, 5, 6], name: "
+        "a}]\n"
+        "  layers:\n"
         "    - conv2d: {filters: 9, kernel: [3, 5], stride: [1, 2],\n"
         "        padding: [4, 6], dilation: [7, 8], groups: 3, bias: no}\n"
         "    - maxpool: {kernel: [2, 3], padding: same, name: pool}\n"
         "    - avgpool: {kernel: 2, stride: [3, 1]}\n    - global_avgpool\n"
         "    - relu\n    - leaky_relu: {slope: 0.123456789}\n    - sigmoid\n"
         "    - tanh\n    - flatten\n    - dropout: {rate: 0.1}\n"
-        "    - dense: {units: 4, bias: no, name: no}\n"
+        "    - deconv2d: {filters: 9, kernel: 2, stride: 3, padding: same,\n"
+        "        output_padding: [1, 2], dilation: 5, groups: 3, bias: no}\n"
+        "    - upsample: {scale: [2, 3]}\n"
+        "    - crop: {size: [4, 5], offset: [6, 7]}\n    - softmax\n"
+        "    - layer_norm: {epsilon: 0.125}\n"
+        "    - add: {from: [tanh1, input]}\n    - concat: {from: [add1, "
+        "pool]}\n"
+        "    - smooth_l1: {weight: 0.5, target: a, mask: no, mean: no}\n"
+        "    - mean_squared_error: {from: relu1, target: input, unlabelled: "
+        "yes}\n"
+        "    - softmax_cross_entropy: {from: tanh1, ignore: 7, target: a}\n"
+        "    - sigmoid_cross_entropy: {from: tanh1, target: a, weight: 2}\n"
+        "    - dense: {units: 4, bias: no, name: no, from: flatten1}\n"
         "    - softmax_cross_entropy: {name: 'null'}\n");
 
     must_survive(config);
@@ -273,7 +302,7 @@ START_TEST(the_help_has_every_key_layer_and_sentence)
 #define LAYER(key, id, letter, help) NAMED(key)
     COH_LAYER_KINDS(LAYER)
 #define FIELD(key, ...) ck_assert_ptr_nonnull(strstr(text, key));
-    COH_LAYER_FIELDS(FIELD, FIELD, FIELD, FIELD, FIELD, FIELD)
+    COH_LAYER_FIELDS(FIELD, FIELD, FIELD, FIELD, FIELD, FIELD, FIELD)
 
     ck_assert_ptr_nonnull(strstr(text, "train.batch: 32\n"));
     ck_assert_ptr_nonnull(strstr(text, "(integer, 1 to 1000000 samples)"));

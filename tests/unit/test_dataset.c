@@ -202,7 +202,7 @@ END_TEST
 START_TEST(a_batch_that_cannot_be_is_refused)
 {
     coh_batch *batch = NULL;
-    ck_assert_int_eq(coh_batch_new((coh_shape){ 1 << 20, 1 << 20, 1 << 10 },
+    ck_assert_int_eq(coh_batch_new((coh_shape){ 1 << 20, 1 << 20, 1 << 10 }, 0,
                                    1 << 20, &batch, &room.err),
                      COH_E_NOMEM);
     ck_assert_ptr_null(batch);

@@ -218,6 +218,23 @@ START_TEST(swapped_files_are_noticed)
 }
 END_TEST
 
+START_TEST(targets_are_refused_with_what_to_do)
+{
+    coh_target target = { .name = "box", .shape = { 1, 1, 1 } };
+    const coh_model model = { .ntargets = 1,
+                              .targets = &target,
+                              .target_count = 1 };
+    const coh_model none = { 0 };
+    coh_dataset *set = data_open(&room);
+
+    ck_assert_int_eq(coh_dataset_aim(set, &model, &room.err), COH_E_CONFIG);
+    ck_assert_ptr_nonnull(strstr(room.err.text, "has the target box"));
+    ck_assert_ptr_nonnull(strstr(room.err.text, "data.kind: synthetic"));
+    ck_assert_int_eq(coh_dataset_aim(set, &none, &room.err), COH_OK);
+    coh_dataset_close(&set);
+}
+END_TEST
+
 START_TEST(each_images_file_needs_a_labels_file)
 {
     room.config.data.train_labels.count = 0;
@@ -250,6 +267,7 @@ static Suite *dataset_idx_suite(void)
     tcase_add_test(edges, images_and_labels_must_be_as_many);
     tcase_add_test(edges, a_label_beyond_the_classes_is_named);
     tcase_add_test(edges, swapped_files_are_noticed);
+    tcase_add_test(edges, targets_are_refused_with_what_to_do);
     tcase_add_test(edges, each_images_file_needs_a_labels_file);
     suite_add_tcase(suite, edges);
     return suite;

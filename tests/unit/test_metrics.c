@@ -105,26 +105,24 @@ START_TEST(scores_that_are_no_numbers_rank_lowest_and_do_not_hang)
 }
 END_TEST
 
-START_TEST(sums_weigh_the_loss_and_the_metrics_apart)
+START_TEST(sums_count_the_right_ones_by_weight)
 {
     const float first[3] = { -2, -0.25f, -4 };
     const float second[3] = { -0.5f, -1, -8 };
     coh_sums sums = { 0 };
 
-    coh_sums_add(&sums, first, 3, 1, 1, 2);
-    coh_sums_add(&sums, second, 3, 2, 0.5f, 4);
-    ck_assert_double_eq(sums.loss, 0.25 + 0.5 * 8);
-    ck_assert_double_eq(sums.loss_weight, 1.5);
+    coh_sums_add(&sums, first, 3, 1, 2);
+    coh_sums_add(&sums, second, 3, 2, 4);
     ck_assert_double_eq(sums.correct, 2);
     ck_assert_double_eq(sums.weight, 6);
-    ck_assert_double_eq(sums.samples, 2);
 }
 END_TEST
 
 START_TEST(the_best_is_chosen_by_the_auc_where_there_is_one)
 {
-    ck_assert_double_eq(coh_metrics_score(0.9, 0.6), 0.6);
-    ck_assert_double_eq(coh_metrics_score(0.9, -1), 0.9);
+    ck_assert_double_eq(coh_metrics_score(0.9, 0.6, 3), 0.6);
+    ck_assert_double_eq(coh_metrics_score(0.9, -1, 3), 0.9);
+    ck_assert_double_eq(coh_metrics_score(-1, -1, 3), 0.25);
 }
 END_TEST
 
@@ -134,7 +132,7 @@ static Suite *metrics_suite(void)
     TCase *core = tcase_create("core");
     tcase_add_loop_test(core, the_auc_is_the_share_of_pairs_in_order, 0, CASES);
     tcase_add_test(core, the_auc_of_perfect_and_of_inverted_scores_is_1_and_0);
-    tcase_add_test(core, sums_weigh_the_loss_and_the_metrics_apart);
+    tcase_add_test(core, sums_count_the_right_ones_by_weight);
     tcase_add_test(core, the_best_is_chosen_by_the_auc_where_there_is_one);
     suite_add_tcase(suite, core);
 

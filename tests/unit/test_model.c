@@ -88,6 +88,58 @@ START_TEST(the_climate_encoder_has_the_published_sizes)
 }
 END_TEST
 
+/* Parameters and forward flop of its 14 layers with weights. */
+static const struct {
+    const char *name;
+    int64_t parameters, flop;
+} climate[] = {
+    { "conv1", 75360, INT64_C(22196256768) },
+    { "conv2", 1204480, INT64_C(88785027072) },
+    { "conv3", 6423040, INT64_C(118380036096) },
+    { "conv4", 19268352, INT64_C(88785027072) },
+    { "conv5", 12583936, INT64_C(14495514624) },
+    { "class_head", 36868, 42467328 },
+    { "object_head", 18434, 21233664 },
+    { "offset_head", 18434, 21233664 },
+    { "size_head", 18434, 21233664 },
+    { "deconv1", 12583680, INT64_C(14495514624) },
+    { "deconv2", 19268096, INT64_C(88785027072) },
+    { "deconv3", 6422784, INT64_C(118380036096) },
+    { "deconv4", 1204320, INT64_C(88785027072) },
+    { "deconv5", 75280, INT64_C(22196256768) },
+};
+
+START_TEST(the_climate_network_has_the_published_size_and_work)
+{
+    coh_config *config = NULL;
+    coh_model *model = NULL;
+    int at = 0;
+
+    ck_assert_int_eq(
+        coh_config_load("config/climate.yaml", NULL, 0, &config, &err), COH_OK);
+    const coh_status status = coh_model_new(config, &model, &err);
+    ck_assert_msg(status == COH_OK, "%s", err.text);
+    ck_assert_int_eq(model->parameters, 79201498);
+    ck_assert_int_eq(model->flop_forward, INT64_C(665389891584));
+    ck_assert_int_eq(model->flop_step, INT64_C(1973973417984));
+    ck_assert_int_eq(model->flop_step_full, INT64_C(1996169674752));
+    for (int i = 0; i < model->nlayers; i++) {
+        const coh_layer *layer = &model->layers[i];
+        if (layer->weight_count == 0)
+            continue;
+        ck_assert_str_eq(layer->spec.name, climate[at].name);
+        ck_assert_int_eq(layer->weight_count + layer->bias_count,
+                         climate[at].parameters);
+        ck_assert_int_eq(layer->flop, climate[at++].flop);
+    }
+    ck_assert_int_eq(at, 14);
+    ck_assert_int_eq(model->nlosses, 6);
+    ck_assert_int_eq(model->classes, 0);
+    coh_config_destroy(&config);
+    coh_model_destroy(&model);
+}
+END_TEST
+
 START_TEST(parameters_lie_in_layer_order_weights_then_bias)
 {
     coh_model *model = model_of(
@@ -151,6 +203,28 @@ static const struct {
       "conv2d: {filters: 1, kernel: [5, 1], stride: [1, 4]}",
       { 1, 1, 3 },
       { 0 } },
+    { "[3, 7, 5]", "deconv2d: {filters: 8, kernel: 3}", { 8, 9, 7 }, { 0 } },
+    { "[3, 7, 5]",
+      "deconv2d: {filters: 8, kernel: 7, stride: 2, padding: 3, "
+      "output_padding: 1}",
+      { 8, 14, 10 },
+      { 3, 3, 2, 2 } },
+    { "[3, 7, 5]",
+      "deconv2d: {filters: 8, kernel: [5, 4], stride: 2, padding: same}",
+      { 8, 14, 10 },
+      { 1, 1, 2, 1 } },
+    { "[3, 7, 5]",
+      "deconv2d: {filters: 8, kernel: 1, stride: 3, padding: same}",
+      { 8, 21, 15 },
+      { 0, 0, -2, -2 } },
+    { "[3, 7, 5]",
+      "deconv2d: {filters: 8, kernel: 3, dilation: 2}",
+      { 8, 11, 9 },
+      { 0 } },
+    { "[3, 7, 5]", "upsample: {scale: [2, 3]}", { 3, 14, 15 }, { 0 } },
+    { "[3, 7, 5]", "crop: {size: [2, 4], offset: [5, 1]}", { 3, 2, 4 }, { 0 } },
+    { "[3, 7, 5]", "softmax", { 3, 7, 5 }, { 0 } },
+    { "[3, 7, 5]", "layer_norm", { 3, 7, 5 }, { 0 } },
     { "[3, 7, 7]", "maxpool: {kernel: 2}", { 3, 3, 3 }, { 0 } },
     { "[3, 7, 7]",
       "maxpool: {kernel: 2, padding: same}",
@@ -183,6 +257,60 @@ START_TEST(a_layer_gives_its_shape)
     ck_assert_int_eq(layer->pad_before[1], shapes[_i].pad[1]);
     ck_assert_int_eq(layer->pad_after[0], shapes[_i].pad[2]);
     ck_assert_int_eq(layer->pad_after[1], shapes[_i].pad[3]);
+    coh_model_destroy(&model);
+}
+END_TEST
+
+START_TEST(a_deconvolution_works_as_the_convolution_it_undoes)
+{
+    coh_model *there = model_of(
+        "[4, 12, 12]", "conv2d: {filters: 6, kernel: 7, stride: 2, padding: 3, "
+                       "groups: 2}" END);
+    coh_model *back = model_of(
+        "[6, 6, 6]", "deconv2d: {filters: 4, kernel: 7, stride: 2, padding: 3, "
+                     "output_padding: 1, groups: 2}" END);
+
+    ck_assert_int_eq(there->layers[0].weight_count,
+                     back->layers[0].weight_count);
+    ck_assert_int_eq(there->layers[0].flop, back->layers[0].flop);
+    ck_assert_int_eq(back->layers[0].out.h, 12);
+    ck_assert_int_eq(back->layers[0].bias_count, 4);
+    coh_model_destroy(&there);
+    coh_model_destroy(&back);
+}
+END_TEST
+
+START_TEST(the_factors_of_layer_norm_begin_as_1)
+{
+    coh_model *model = model_of("[4, 3, 2]", "layer_norm" END);
+    float values[24 + 24 + 48 + 2];
+
+    ck_assert_int_eq(model->parameters, 24 + 24 + 48 + 2);
+    coh_model_init(model, 1, values);
+    for (int i = 0; i < 24; i++) {
+        ck_assert_float_eq(values[i], 1);
+        ck_assert_float_eq(values[24 + i], 0);
+    }
+    ck_assert_int_eq(model->layers[0].flop, 0);
+    coh_model_destroy(&model);
+}
+END_TEST
+
+/* 18,432 weights; as in the test above. A stride of 2 leaves a quarter of the
+ * products to each output. */
+START_TEST(weights_of_deconv2d_begin_by_the_mean_fan_in)
+{
+    coh_model *model = model_of(
+        "[64, 8, 8]", "deconv2d: {filters: 18, kernel: 4, stride: 2}" END);
+    float *values = malloc((size_t)model->parameters * sizeof *values);
+    const double n = 64 * 18 * 16, s2 = 2.0 / (64 * 16 / 4.0);
+    double squares = 0;
+
+    coh_model_init(model, 1, values);
+    for (int64_t i = 0; i < model->layers[0].weight_count; i++)
+        squares += (double)values[i] * (double)values[i];
+    ck_assert_double_eq_tol(squares / n, s2, 5 * s2 * sqrt(2 / n));
+    free(values);
     coh_model_destroy(&model);
 }
 END_TEST
@@ -224,6 +352,26 @@ static const struct {
     { "[8, 8, 8]",
       "conv2d: {name: g, filters: 6, kernel: 1, groups: 4}" END,
       { "layer g", "8 x 8 x 8", "its 6 filters" } },
+    { "[8, 8, 8]",
+      "deconv2d: {name: d, filters: 6, kernel: 1, groups: 4}" END,
+      { "layer d", "8 x 8 x 8", "its 6 filters" } },
+    { "[8, 2, 2]",
+      "deconv2d: {name: d, filters: 6, kernel: 3, padding: 2}" END,
+      { "layer d", "8 x 2 x 2", "its padding leaves nothing" } },
+    { "[8, 2, 2]",
+      "deconv2d: {filters: 6, kernel: 3, stride: 2, output_padding: 2}" END,
+      { "layer deconv2d1", "output_padding", "not smaller than its stride" } },
+    { "[8, 2, 2]",
+      "deconv2d: {filters: 6, kernel: 3, stride: 2, padding: same, "
+      "output_padding: 1}" END,
+      { "layer deconv2d1", "padding: same", "remove it" } },
+    { "[8, 5, 5]",
+      "crop: {size: [3, 3], offset: [0, 3]}" END,
+      { "layer crop1", "8 x 5 x 5", "reaches beyond" } },
+    { "[8, 500, 500]",
+      "upsample: {scale: 1000}, upsample: {scale: 1000}, upsample: {scale: "
+      "1000}, upsample: {scale: 1000}" END,
+      { "layer upsample", "8 x ", "too many values" } },
     { "[4, 8, 8]",
       "conv2d: {filters: 2, kernel: 1}, softmax_cross_entropy",
       { "layer softmax_cross_entropy", "2 x 8 x 8", "one value a class" } },
@@ -251,6 +399,93 @@ START_TEST(a_layer_that_does_not_fit_is_named_with_its_shape)
     for (int i = 0; i < 3; i++)
         must_say(&err, misfits[_i].says[i]);
     coh_config_destroy(&config);
+}
+END_TEST
+
+/* Names that lead nowhere; shapes that do not go together. */
+static const struct {
+    const char *layers, *says[3];
+} bad_inputs[] = {
+    { "relu: {name: first}, tanh, add: {from: [tanh1, frist]}" END,
+      { "layer add1", "no layer is called frist", "did you mean first?" } },
+    { "relu, add: {from: [relu1, softmax_cross_entropy1]}" END,
+      { "layer add1", "softmax_cross_entropy1 comes later (line 4)",
+        "change their order" } },
+    { "relu: {from: relu1}" END,
+      { "layer relu1", "relu1 is the layer itself", "those before" } },
+    { "dense: {units: 3}, softmax_cross_entropy, "
+      "dense: {from: softmax_cross_entropy1, units: 2}, softmax_cross_entropy",
+      { "layer dense2", "softmax_cross_entropy1 is a loss", "no output" } },
+    { "relu, relu: {from: input}" END,
+      { "layer relu1", "no layer takes its output", "name it in a from:" } },
+    { "relu, tanh: {from: [relu1, input]}" END,
+      { "layer tanh1", "takes one input", "put an add" } },
+    { "relu, add" END, { "layer add1", "two inputs or more", "from: [a, b]" } },
+    { "concat: {from: input}" END, { "layer concat1", "two inputs", "from" } },
+    { "maxpool: {kernel: 2}, add: {name: sum, from: [maxpool1, input]}" END,
+      { "layer sum: it takes maxpool1 of 4 x 6 x 6 and input of 4 x 12 x 12",
+        "line 4", "shapes must be the same" } },
+    { "conv2d: {filters: 3, kernel: 1}, add: {from: [input, conv2d1]}" END,
+      { "input of 4 x 12 x 12 and conv2d1 of 3 x 12 x 12", "add1", "same" } },
+    { "maxpool: {kernel: 2}, concat: {from: [maxpool1, input]}" END,
+      { "layer concat1", "4 x 6 x 6", "height and width" } },
+};
+enum { BAD_INPUTS = sizeof bad_inputs / sizeof bad_inputs[0] };
+
+START_TEST(an_input_that_cannot_be_is_refused_by_name)
+{
+    coh_config *config = config_with("[4, 12, 12]", bad_inputs[_i].layers);
+    coh_model *none = NULL;
+
+    err = COH_ERR_INIT;
+    ck_assert_int_eq(coh_model_new(config, &none, &err), COH_E_CONFIG);
+    ck_assert_ptr_null(none);
+    for (int i = 0; i < 3; i++)
+        must_say(&err, bad_inputs[_i].says[i]);
+    coh_config_destroy(&config);
+}
+END_TEST
+
+START_TEST(layers_know_what_they_take)
+{
+    coh_model *model = model_of(
+        "[3, 8, 8]", "conv2d: {name: a, filters: 5, kernel: 1}, relu, "
+                     "conv2d: {name: b, from: a, filters: 5, kernel: 1}, "
+                     "add: {from: [b, relu1, a]}, "
+                     "concat: {from: [add1, input]}" END);
+    const coh_layer *l = model->layers;
+    int user = 0;
+
+    ck_assert_int_eq(l[0].inputs[0], -1);
+    ck_assert_int_eq(l[2].ninputs, 1);
+    ck_assert_int_eq(l[2].inputs[0], 0);
+    ck_assert_int_eq(l[3].ninputs, 3);
+    ck_assert_int_eq(l[3].inputs[0], 2);
+    ck_assert_int_eq(l[3].inputs[1], 1);
+    ck_assert_int_eq(l[4].out.c, 5 + 3);
+    ck_assert_int_eq(l[4].inputs[1], -1);
+    ck_assert(l[4].needs_diff[0] && !l[4].needs_diff[1]);
+    ck_assert_int_eq(coh_model_users(model, 0, &user), 3);
+    ck_assert_int_eq(coh_model_users(model, 4, &user), 1);
+    ck_assert_int_eq(user, 5);
+    coh_model_destroy(&model);
+}
+END_TEST
+
+/* Two convolutions see the images: neither needs an input gradient. */
+START_TEST(needless_input_gradients_are_no_work)
+{
+    coh_model *model =
+        model_of("[3, 8, 8]", "conv2d: {filters: 5, kernel: 1}, "
+                              "conv2d: {from: input, filters: 5, kernel: 1}, "
+                              "add: {from: [conv2d1, conv2d2]}, "
+                              "conv2d: {filters: 2, kernel: 1}" END);
+    const int64_t one = 2 * 3 * 5 * 64, third = 2 * 5 * 2 * 64,
+                  dense = 2 * 2 * 2 * 64;
+
+    ck_assert_int_eq(model->flop_forward, 2 * one + third + dense);
+    ck_assert_int_eq(model->flop_step, 3 * model->flop_forward - 2 * one);
+    coh_model_destroy(&model);
 }
 END_TEST
 
@@ -329,6 +564,9 @@ START_TEST(models_whose_parameters_differ_in_meaning_have_other_fingerprints)
         "conv2d: {filters: 4, kernel: 3, padding: same, bias: false}" END,
         "conv2d: {filters: 4, kernel: 3, padding: same, groups: 2}" END,
         "dense: {units: 4}, softmax_cross_entropy",
+        "relu, tanh, add: {from: [tanh1, relu1]}" END,
+        "relu, tanh, add: {from: [tanh1, input]}" END,
+        "relu, tanh, concat: {from: [tanh1, relu1]}" END,
     };
     enum { N = sizeof models / sizeof models[0] };
     int64_t prints[N];
@@ -349,8 +587,12 @@ static Suite *model_suite(void)
     TCase *core = tcase_create("core");
     tcase_add_test(core, the_hep_network_has_the_published_size_and_work);
     tcase_add_test(core, the_climate_encoder_has_the_published_sizes);
+    tcase_add_test(core, the_climate_network_has_the_published_size_and_work);
     tcase_add_test(core, parameters_lie_in_layer_order_weights_then_bias);
     tcase_add_loop_test(core, a_layer_gives_its_shape, 0, SHAPES);
+    tcase_add_test(core, layers_know_what_they_take);
+    tcase_add_test(core, needless_input_gradients_are_no_work);
+    tcase_add_test(core, a_deconvolution_works_as_the_convolution_it_undoes);
     tcase_add_test(core, groups_divide_the_weights_and_the_work);
     suite_add_tcase(suite, core);
 
@@ -361,12 +603,16 @@ static Suite *model_suite(void)
     tcase_add_test(
         values,
         models_whose_parameters_differ_in_meaning_have_other_fingerprints);
+    tcase_add_test(values, weights_of_deconv2d_begin_by_the_mean_fan_in);
+    tcase_add_test(values, the_factors_of_layer_norm_begin_as_1);
     suite_add_tcase(suite, values);
 
     TCase *edges = tcase_create("edges");
     tcase_add_loop_test(
         edges, a_layer_that_does_not_fit_is_named_with_its_shape, 0, MISFITS);
     tcase_add_test(edges, a_model_without_parameters_is_refused);
+    tcase_add_loop_test(edges, an_input_that_cannot_be_is_refused_by_name, 0,
+                        BAD_INPUTS);
     suite_add_tcase(suite, edges);
     return suite;
 }

@@ -5,12 +5,8 @@
  * layer after it. Bounds: log probabilities 1e-4 absolute; each layer's
  * gradient 2e-5 of its largest value. */
 #include "support/check_run.h"
-#include "support/nn_nets.h"
-#include "support/nn_reference.h"
+#include "support/nn_check.h"
 
-static const double log_prob_bound = 1e-4, gradient_bound = 2e-5;
-
-#define BEFORE(n) CONV(.filters = n, .kernel = { 1, 1 }, .bias = true)
 #define AFTER DENSE(4), LOSS
 
 static const nn_case convs[] = {
@@ -214,75 +210,6 @@ static const nn_case networks[] = {
         CONV(.filters = 40, .kernel = { 3, 3 }, .groups = 8, .bias = true),
         LEAKY_RELU(0.1), GLOBAL_AVGPOOL, DROPOUT(0.5), DENSE(2), LOSS } },
 };
-
-/* got[count] against want[count], by the largest of want. */
-static void check_close(const char *what, const float *got, const double *want,
-                        int64_t count, double bound)
-{
-    double largest = 1e-6;
-
-    for (int64_t i = 0; i < count; i++)
-        largest = fmax(largest, fabs(want[i]));
-    for (int64_t i = 0; i < count; i++)
-        ck_assert_msg(fabs((double)got[i] - want[i]) <= bound * largest,
-                      "%s, element %lld of %lld: %.9g, want %.9g "
-                      "(largest %.3g)",
-                      what, (long long)i, (long long)count, (double)got[i],
-                      want[i], largest);
-}
-
-static void check_log_probs(const nn_trial *trial, const double *want)
-{
-    const int64_t n = trial->batch->capacity * trial->model->classes;
-
-    for (int64_t i = 0; i < n; i++)
-        ck_assert_double_eq_tol((double)trial->log_probs[i], want[i],
-                                log_prob_bound);
-}
-
-static void check_gradient(const nn_trial *trial, const double *want)
-{
-    for (int l = 0; l < trial->model->nlayers; l++) {
-        const coh_layer *layer = &trial->model->layers[l];
-        check_close(layer->spec.name, trial->gradient + layer->weight_first,
-                    want + layer->weight_first, layer->weight_count,
-                    gradient_bound);
-        check_close(layer->spec.name, trial->gradient + layer->bias_first,
-                    want + layer->bias_first, layer->bias_count,
-                    gradient_bound);
-    }
-}
-
-/* Case i of a table: every second one on several threads. */
-static void check_case(const nn_case *cases, int i)
-{
-    const nn_case *net = &cases[i];
-    nn_trial trial = nn_trial_new(net, i % 2 == 0 ? NN_THREADS : 1);
-    const int64_t P = trial.model->parameters;
-    double *weights = nn_zeros(P), *gradient = nn_zeros(P);
-    double *log_probs = nn_zeros(net->batch * trial.model->classes);
-    nn_ref ref = { trial.model, trial.batch, weights, gradient, NN_SEED, true };
-
-    for (int64_t k = 0; k < P; k++)
-        weights[k] = (double)trial.weights[k];
-    nn_trial_train(&trial);
-    const double loss = nn_ref_step(&ref, NULL);
-    ck_assert_double_eq_tol(trial.sums.loss, loss, 1e-5 * fabs(loss));
-    check_gradient(&trial, gradient);
-
-    ref.training = false;
-    ref.gradient = NULL;
-    nn_trial_infer(&trial);
-    nn_ref_step(&ref, log_probs);
-    check_log_probs(&trial, log_probs);
-
-    free(weights);
-    free(gradient);
-    free(log_probs);
-    nn_trial_end(&trial);
-}
-
-#define COUNT(cases) ((int)(sizeof(cases) / sizeof((cases)[0])))
 
 START_TEST(conv2d_agrees_with_plain_loops)
 {

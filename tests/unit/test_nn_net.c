@@ -407,7 +407,8 @@ START_TEST(either_step_may_be_left_out)
     half[0].train(half[0].self, trial.batch, trial.weights, trial.gradient,
                   &trial.sums);
     ck_assert(same_gradient(&trial, gradient));
-    half[1].infer(half[1].self, trial.batch, trial.weights, log_probs);
+    half[1].infer(half[1].self, trial.batch, trial.weights, log_probs,
+                  &trial.sums);
     ck_assert_mem_eq(log_probs, trial.log_probs, sizeof log_probs);
     for (int i = 0; i < 2; i++)
         half[i].destroy(&half[i].self);

@@ -59,6 +59,32 @@ static const onnx_case cases[] = {
            .bias = true) },
     { TORCH("Conv2d_depthwise_with_multiplier"),
       CONV(.filters = 8, .kernel = { 3, 3 }, .groups = 4, .bias = true) },
+    { NODE("convtranspose"), DECONV(.filters = 2, .kernel = { 3, 3 }) },
+    { NODE("convtranspose_autopad_same"),
+      DECONV(.filters = 2, .kernel = { 3, 3 }, .stride = { 2, 2 },
+             .same = true) },
+    { NODE("convtranspose_dilations"),
+      DECONV(.filters = 1, .kernel = { 2, 2 }, .dilation = { 2, 2 }) },
+    { NODE("convtranspose_kernel_shape"),
+      DECONV(.filters = 2, .kernel = { 3, 3 }, .stride = { 3, 2 },
+             .output_padding = { 1, 1 }) },
+    { NODE("convtranspose_pads"),
+      DECONV(.filters = 2, .kernel = { 3, 3 }, .stride = { 3, 2 },
+             .padding = { 1, 2 }) },
+    { TORCH("ConvTranspose2d"),
+      DECONV(.filters = 4, .kernel = { 3, 3 }, .stride = { 3, 2 },
+             .padding = { 1, 1 }, .output_padding = { 1, 1 }, .bias = true) },
+    { TORCH("ConvTranspose2d_no_bias"),
+      DECONV(.filters = 4, .kernel = { 3, 3 }, .stride = { 2, 3 },
+             .padding = { 1, 1 }, .output_padding = { 1, 1 }) },
+    { NODE("upsample_nearest"), UPSAMPLE(2, 3) },
+    { NODE("resize_upsample_scales_nearest"), UPSAMPLE(2, 3) },
+    { NODE("softmax_axis_0"), SOFTMAX },
+    { NODE("softmax_example"), SOFTMAX },
+    { NODE("softmax_large_number"), SOFTMAX },
+    { NODE("layer_normalization_4d_axis1"), LAYER_NORM },
+    { NODE("layer_normalization_4d_axis_negative_3"), LAYER_NORM },
+    { NODE("layer_normalization_2d_axis1"), LAYER_NORM },
     { TORCH("Linear"), DENSE(8) },
     { TORCH("Linear_no_bias"), NN_LAYER(DENSE, .filters = 8) },
     { NODE("maxpool_2d_precomputed_pads"),
@@ -87,6 +113,22 @@ static const char *const softmaxes[] = {
     NODE("logsoftmax_large_number"),
     NODE("logsoftmax_default_axis"),
     TORCH("LogSoftmax"),
+};
+
+/* Softmax cross entropy: labels for each sample, or each position; `mean` over
+ * all that count in the whole batch, else the sum (or one loss each). */
+static const struct {
+    const char *path;
+    int64_t ignore;
+    bool mean;
+} losses[] = {
+    { NODE("sce_sum"), -1, false },
+    { NODE("sce_none"), -1, false },
+    { NODE("sce_mean"), -1, true },
+    { NODE("sce_mean_3d"), -1, true },
+    { NODE("sce_mean_no_weight_ii"), 2, true },
+    { NODE("sce_mean_no_weight_ii_3d"), 2, true },
+    { NODE("sce_mean_no_weight_ii_4d"), 2, true },
 };
 
 static const char *data_folder(void)
@@ -144,7 +186,8 @@ static void load_parameters(const char *path, const coh_layer *layer,
     free(w.values);
     if (layer->bias_count == 0)
         return;
-    const onnx_tensor b = onnx_load_initializer(model, 1);
+    const onnx_tensor b =
+        node ? load(path, "input_2.pb") : onnx_load_initializer(model, 1);
     ck_assert_int_eq(b.count, layer->bias_count);
     memcpy(weights + layer->bias_first, b.values,
            (size_t)b.count * sizeof(float));
@@ -238,6 +281,60 @@ START_TEST(log_softmax_gives_what_onnx_says)
 }
 END_TEST
 
+/* The sum over a batch of what a 1 x 1 convolution, which changes nothing, hands
+ * to the loss; *count: how many labels count. */
+static double loss_of(const onnx_tensor *x, const onnx_tensor *labels,
+                      int64_t ignore, int64_t *count)
+{
+    const int64_t N = x->dims[0], C = x->dims[1], H = x->count / N / C;
+    const nn_case net = { { C, H, 1 },
+                          N,
+                          { CONV(.filters = C, .kernel = { 1, 1 }),
+                            NN_LAYER(SOFTMAX_CROSS_ENTROPY, .target = "y",
+                                     .ignore = ignore) },
+                          { TARGET("y", 1, H, 1) } };
+    nn_trial trial = nn_trial_new(&net, 1);
+    memcpy(trial.batch->images, x->values, (size_t)x->count * sizeof(float));
+    memcpy(trial.batch->targets, labels->values,
+           (size_t)labels->count * sizeof(float));
+    for (int64_t i = 0; i < C * C; i++)
+        trial.weights[i] = i % (C + 1) == 0;
+    for (int64_t b = 0; b < N; b++) {
+        trial.batch->loss_weights[b] = 1;
+        trial.batch->is_labelled[b] = true;
+    }
+    nn_trial_infer(&trial);
+    *count = 0;
+    for (int64_t i = 0; i < labels->count; i++)
+        *count += (int64_t)labels->values[i] != ignore;
+    const double loss = trial.sums.loss;
+    nn_trial_end(&trial);
+    return loss;
+}
+
+START_TEST(softmax_cross_entropy_gives_what_onnx_says)
+{
+    const char *path = losses[_i].path;
+    double want = 0;
+    int64_t count;
+
+    if (!has_data())
+        return;
+    const onnx_tensor x = load(path, "input_0.pb");
+    const onnx_tensor labels = load(path, "input_1.pb");
+    const onnx_tensor y = load(path, "output_0.pb");
+    for (int64_t i = 0; i < y.count; i++)
+        want += (double)y.values[i];
+    double got = loss_of(&x, &labels, losses[_i].ignore, &count);
+    if (losses[_i].mean)
+        got /= (double)count;
+    check_value(path, 0, got, (float)want, want);
+    free(x.values);
+    free(labels.values);
+    free(y.values);
+}
+END_TEST
+
 static Suite *nn_onnx_suite(void)
 {
     Suite *suite = suite_create("nn_onnx");
@@ -247,6 +344,8 @@ static Suite *nn_onnx_suite(void)
                         sizeof cases / sizeof cases[0]);
     tcase_add_loop_test(core, log_softmax_gives_what_onnx_says, 0,
                         sizeof softmaxes / sizeof softmaxes[0]);
+    tcase_add_loop_test(core, softmax_cross_entropy_gives_what_onnx_says, 0,
+                        sizeof losses / sizeof losses[0]);
     suite_add_tcase(suite, core);
     return suite;
 }

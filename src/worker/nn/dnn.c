@@ -254,6 +254,23 @@ coh_status coh_tensor_new_plain(coh_dnn *dnn, coh_dims dims, coh_tensor **out,
     return coh_tensor_new_in(dnn, dims, COH_FORMAT_PLAIN, out, err);
 }
 
+coh_status coh_tensor_new_swapped(coh_dnn *dnn, coh_dims dims, coh_tensor **out,
+                                  coh_err *err)
+{
+    const dnnl_format_tag_t swapped = dims.count == 5 ? dnnl_acbde : dnnl_bacd;
+    owned_md md = NULL;
+
+    COH_ASSERT(dims.count == 4 || dims.count == 5);
+    const dnnl_status_t code = dnnl_memory_desc_create_with_tag(
+        &md, dims.count, dims.size, dnnl_f32, swapped);
+    const coh_status status = code == dnnl_success
+                                  ? coh_tensor_new(dnn, LAYOUT(md), out, err)
+                                  : fail(err, code, "tensor");
+
+    dnnl_memory_desc_destroy(md);
+    return status;
+}
+
 void coh_tensor_destroy(coh_tensor **self)
 {
     if (*self == NULL)
@@ -329,6 +346,27 @@ static dnnl_status_t make_conv(const wanted *w, dnnl_engine_t engine,
     }
 }
 
+static dnnl_status_t make_deconv(const wanted *w, dnnl_engine_t engine,
+                                 dnnl_primitive_desc_t *pd)
+{
+    const dnnl_alg_kind_t algorithm = dnnl_deconvolution_direct;
+
+    switch (w->spec->pass) {
+    case COH_PASS_DATA:
+        return dnnl_deconvolution_backward_data_primitive_desc_create(
+            pd, engine, algorithm, w->src, w->weights, w->dst, w->stride,
+            w->dilate, w->before, w->after, w->hint, w->attr);
+    case COH_PASS_WEIGHTS:
+        return dnnl_deconvolution_backward_weights_primitive_desc_create(
+            pd, engine, algorithm, w->src, w->weights, w->bias, w->dst,
+            w->stride, w->dilate, w->before, w->after, w->hint, w->attr);
+    default:
+        return dnnl_deconvolution_forward_primitive_desc_create(
+            pd, engine, w->forward, algorithm, w->src, w->weights, w->bias,
+            w->dst, w->stride, w->dilate, w->before, w->after, w->attr);
+    }
+}
+
 static dnnl_status_t make_dense(const wanted *w, dnnl_engine_t engine,
                                 dnnl_primitive_desc_t *pd)
 {
@@ -360,6 +398,32 @@ static dnnl_status_t make_pool(const wanted *w, dnnl_engine_t engine,
     return dnnl_pooling_forward_primitive_desc_create(
         pd, engine, w->forward, algorithm, w->src, w->dst, w->stride, w->kernel,
         w->dilate, w->before, w->after, w->attr);
+}
+
+static dnnl_status_t make_upsample(const wanted *w, dnnl_engine_t engine,
+                                   dnnl_primitive_desc_t *pd)
+{
+    const dnnl_alg_kind_t algorithm = dnnl_resampling_nearest;
+
+    if (w->spec->pass == COH_PASS_DATA)
+        return dnnl_resampling_backward_primitive_desc_create(
+            pd, engine, algorithm, NULL, w->src, w->dst, w->hint, w->attr);
+    return dnnl_resampling_forward_primitive_desc_create(
+        pd, engine, w->forward, algorithm, NULL, w->src, w->dst, w->attr);
+}
+
+static dnnl_status_t make_softmax(const wanted *w, dnnl_engine_t engine,
+                                  dnnl_primitive_desc_t *pd)
+{
+    enum { CHANNELS = 1 };
+    const dnnl_alg_kind_t algorithm = dnnl_softmax_accurate;
+
+    if (w->spec->pass == COH_PASS_DATA)
+        return dnnl_softmax_backward_primitive_desc_create(
+            pd, engine, algorithm, w->src, w->dst, w->dst, CHANNELS, w->hint,
+            w->attr);
+    return dnnl_softmax_forward_primitive_desc_create(
+        pd, engine, w->forward, algorithm, w->src, w->src, CHANNELS, w->attr);
 }
 
 /* Backward from dst, so that a fused activation needs no src, and src and dst
@@ -419,8 +483,8 @@ static dnnl_status_t want_operand(const coh_operand *operand, owned_md *owned,
 static dnnl_status_t want(const coh_op_spec *spec, wanted *w)
 {
     const coh_window *window = &spec->window;
-    const bool pool =
-        spec->kind == COH_OP_MAXPOOL || spec->kind == COH_OP_AVGPOOL;
+    const bool dilates =
+        spec->kind == COH_OP_CONV || spec->kind == COH_OP_DECONV;
 
     *w = (wanted){ .spec = spec };
     w->forward = spec->pass == COH_PASS_INFER ? dnnl_forward_inference
@@ -429,7 +493,7 @@ static dnnl_status_t want(const coh_op_spec *spec, wanted *w)
     for (int i = 0; i < 2; i++) {
         w->kernel[i] = window->kernel[i];
         w->stride[i] = window->stride[i];
-        w->dilate[i] = pool ? 0 : window->dilation[i] - 1;
+        w->dilate[i] = dilates ? window->dilation[i] - 1 : 0;
         w->before[i] = window->before[i];
         w->after[i] = window->after[i];
     }
@@ -461,11 +525,17 @@ static dnnl_status_t make_pd(const wanted *w, dnnl_engine_t engine,
     switch (w->spec->kind) {
     case COH_OP_CONV:
         return make_conv(w, engine, pd);
+    case COH_OP_DECONV:
+        return make_deconv(w, engine, pd);
     case COH_OP_DENSE:
         return make_dense(w, engine, pd);
     case COH_OP_MAXPOOL:
     case COH_OP_AVGPOOL:
         return make_pool(w, engine, pd);
+    case COH_OP_UPSAMPLE:
+        return make_upsample(w, engine, pd);
+    case COH_OP_SOFTMAX:
+        return make_softmax(w, engine, pd);
     default:
         return make_eltwise(w, engine, pd);
     }

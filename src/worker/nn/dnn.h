@@ -54,12 +54,15 @@ typedef struct coh_operand {
 
 typedef enum coh_op_kind {
     COH_OP_CONV,
+    COH_OP_DECONV,
     COH_OP_DENSE,
     COH_OP_MAXPOOL,
-    COH_OP_AVGPOOL, /* padding not counted */
-    COH_OP_RELU,    /* and leaky: uses `slope` */
+    COH_OP_AVGPOOL,  /* padding not counted */
+    COH_OP_UPSAMPLE, /* nearest; by as much as dst is larger than src */
+    COH_OP_RELU,     /* and leaky: uses `slope` */
     COH_OP_SIGMOID,
-    COH_OP_TANH
+    COH_OP_TANH,
+    COH_OP_SOFTMAX /* over the channels */
 } coh_op_kind;
 
 typedef enum coh_pass {
@@ -77,7 +80,7 @@ typedef enum coh_algorithm {
 
 /* In a backward pass src, weights, bias, dst are the gradients, except what
  * is read: weights in PASS_DATA, src in PASS_WEIGHTS. The backward pass of
- * relu, sigmoid and tanh is calculated from the forward pass's dst. */
+ * relu, sigmoid, tanh and softmax is calculated from the forward pass's dst. */
 typedef enum coh_arg {
     COH_ARG_SRC,
     COH_ARG_WEIGHTS,
@@ -102,7 +105,7 @@ typedef struct coh_op_spec {
     coh_op_kind kind;
     coh_pass pass;
     coh_operand src, weights, bias, dst;
-    coh_window window;       /* conv and pools */
+    coh_window window;       /* conv, deconv and pools */
     coh_algorithm algorithm; /* conv */
     float slope;             /* of relu below 0 */
     bool then_relu; /* forward of conv, dense: relu with `slope` on top */
@@ -129,6 +132,10 @@ coh_status coh_tensor_new_in(coh_dnn *dnn, coh_dims dims, coh_format format,
 /* The same, row-major. */
 coh_status coh_tensor_new_plain(coh_dnn *dnn, coh_dims dims, coh_tensor **out,
                                 coh_err *err);
+/* Weights [O, I, KH, KW], or with the groups before, in memory row-major with O
+ * and I changed round: [I, O, KH, KW]. */
+coh_status coh_tensor_new_swapped(coh_dnn *dnn, coh_dims dims, coh_tensor **out,
+                                  coh_err *err);
 void coh_tensor_destroy(coh_tensor **self);
 
 /* From now on the values are at `data`: coh_layout_bytes() bytes, borrowed. */

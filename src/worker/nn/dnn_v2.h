@@ -155,6 +155,53 @@ static dnnl_status_t dnnl_convolution_backward_weights_primitive_desc_create(
     return pd_create(pd, engine, init, &op, hint, attr);
 }
 
+static dnnl_status_t dnnl_deconvolution_forward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_prop_kind_t prop,
+    dnnl_alg_kind_t alg, const_dnnl_memory_desc_t src,
+    const_dnnl_memory_desc_t weights, const_dnnl_memory_desc_t bias,
+    const_dnnl_memory_desc_t dst, const dnnl_dims_t strides,
+    const dnnl_dims_t dilates, const dnnl_dims_t before,
+    const dnnl_dims_t after, const_dnnl_primitive_attr_t attr)
+{
+    dnnl_deconvolution_desc_t op;
+    const dnnl_status_t init = dnnl_dilated_deconvolution_forward_desc_init(
+        &op, prop, alg, src, weights, bias, dst, strides, dilates, before,
+        after);
+    return pd_create(pd, engine, init, &op, NULL, attr);
+}
+
+static dnnl_status_t dnnl_deconvolution_backward_data_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+    const_dnnl_memory_desc_t diff_src, const_dnnl_memory_desc_t weights,
+    const_dnnl_memory_desc_t diff_dst, const dnnl_dims_t strides,
+    const dnnl_dims_t dilates, const dnnl_dims_t before,
+    const dnnl_dims_t after, const_dnnl_primitive_desc_t hint,
+    const_dnnl_primitive_attr_t attr)
+{
+    dnnl_deconvolution_desc_t op;
+    const dnnl_status_t init =
+        dnnl_dilated_deconvolution_backward_data_desc_init(
+            &op, alg, diff_src, weights, diff_dst, strides, dilates, before,
+            after);
+    return pd_create(pd, engine, init, &op, hint, attr);
+}
+
+static dnnl_status_t dnnl_deconvolution_backward_weights_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+    const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t diff_weights,
+    const_dnnl_memory_desc_t diff_bias, const_dnnl_memory_desc_t diff_dst,
+    const dnnl_dims_t strides, const dnnl_dims_t dilates,
+    const dnnl_dims_t before, const dnnl_dims_t after,
+    const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr)
+{
+    dnnl_deconvolution_desc_t op;
+    const dnnl_status_t init =
+        dnnl_dilated_deconvolution_backward_weights_desc_init(
+            &op, alg, src, diff_weights, diff_bias, diff_dst, strides, dilates,
+            before, after);
+    return pd_create(pd, engine, init, &op, hint, attr);
+}
+
 static dnnl_status_t dnnl_inner_product_forward_primitive_desc_create(
     dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_prop_kind_t prop,
     const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t weights,
@@ -219,6 +266,57 @@ static dnnl_status_t dnnl_pooling_backward_primitive_desc_create(
     const dnnl_status_t init = dnnl_pooling_backward_desc_init(
         &op, alg, diff_src, diff_dst, strides, kernel, before, after);
     COH_ASSERT(dilates[0] == 0 && dilates[1] == 0);
+    return pd_create(pd, engine, init, &op, hint, attr);
+}
+
+static dnnl_status_t dnnl_resampling_forward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_prop_kind_t prop,
+    dnnl_alg_kind_t alg, const float *factors, const_dnnl_memory_desc_t src,
+    const_dnnl_memory_desc_t dst, const_dnnl_primitive_attr_t attr)
+{
+    dnnl_resampling_desc_t op;
+    const dnnl_status_t init =
+        dnnl_resampling_forward_desc_init(&op, prop, alg, factors, src, dst);
+    return pd_create(pd, engine, init, &op, NULL, attr);
+}
+
+static dnnl_status_t dnnl_resampling_backward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+    const float *factors, const_dnnl_memory_desc_t diff_src,
+    const_dnnl_memory_desc_t diff_dst, const_dnnl_primitive_desc_t hint,
+    const_dnnl_primitive_attr_t attr)
+{
+    dnnl_resampling_desc_t op;
+    const dnnl_status_t init = dnnl_resampling_backward_desc_init(
+        &op, alg, factors, diff_src, diff_dst);
+    return pd_create(pd, engine, init, &op, hint, attr);
+}
+
+/* oneDNN 2 knows one layout for both sides of a softmax, and one algorithm. */
+static dnnl_status_t dnnl_softmax_forward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_prop_kind_t prop,
+    dnnl_alg_kind_t alg, const_dnnl_memory_desc_t src,
+    const_dnnl_memory_desc_t dst, int axis, const_dnnl_primitive_attr_t attr)
+{
+    dnnl_softmax_desc_t op;
+    const dnnl_status_t init =
+        dnnl_softmax_forward_desc_init(&op, prop, src, axis);
+    (void)alg;
+    (void)dst;
+    return pd_create(pd, engine, init, &op, NULL, attr);
+}
+
+static dnnl_status_t dnnl_softmax_backward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+    const_dnnl_memory_desc_t diff_src, const_dnnl_memory_desc_t diff_dst,
+    const_dnnl_memory_desc_t dst, int axis, const_dnnl_primitive_desc_t hint,
+    const_dnnl_primitive_attr_t attr)
+{
+    dnnl_softmax_desc_t op;
+    const dnnl_status_t init =
+        dnnl_softmax_backward_desc_init(&op, diff_dst, dst, axis);
+    (void)alg;
+    (void)diff_src;
     return pd_create(pd, engine, init, &op, hint, attr);
 }
 

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/simd.h"
+
 enum { ALIGN_BYTES = 64 }; /* one cache line, one AVX-512 register */
 
 struct coh_kept {
@@ -27,7 +29,7 @@ coh_status coh_graph_new(coh_dnn *dnn, int64_t batch, bool training,
                          .batch = batch,
                          .training = training,
                          .seed = seed,
-                         .nslots = COH_SLOT_OWN + 1 };
+                         .nslots = COH_SLOT_SHARED + 1 };
     *out = self;
     return COH_OK;
 }
@@ -51,6 +53,7 @@ void coh_graph_destroy(coh_graph **self)
     }
     free(graph->forward.actions);
     free(graph->backward.actions);
+    free(graph->shares);
     free(graph);
     *self = NULL;
 }
@@ -71,6 +74,53 @@ static coh_value *add_value(coh_graph *self, int slot, int64_t first)
     return value;
 }
 
+/* Of the free shared slots the one that wastes least: of those that are large
+ * enough the smallest, else the largest. NULL: all are taken. */
+static coh_share *find_free(const coh_graph *self, size_t bytes)
+{
+    coh_share *best = NULL;
+
+    for (int i = 0; i < self->nshares; i++) {
+        coh_share *share = &self->shares[i];
+        if (share->is_taken)
+            continue;
+        const bool fits = share->bytes >= bytes;
+        if (best == NULL ||
+            (best->bytes >= bytes ? fits && share->bytes < best->bytes
+                                  : share->bytes > best->bytes))
+            best = share;
+    }
+    return best;
+}
+
+static coh_share *new_share(coh_graph *self)
+{
+    coh_share *shares = realloc(self->shares, (size_t)(self->nshares + 1) *
+                                                  sizeof *self->shares);
+    if (shares == NULL)
+        return NULL;
+    self->shares = shares;
+    shares[self->nshares] = (coh_share){ .slot = self->nslots++ };
+    return &shares[self->nshares++];
+}
+
+/* Give a value of COH_SLOT_SHARED its slot. */
+static coh_status settle(coh_graph *self, coh_value *value, coh_err *err)
+{
+    if (value->slot != COH_SLOT_SHARED)
+        return COH_OK;
+    const size_t bytes = coh_layout_bytes(coh_tensor_layout(value->tensor));
+    coh_share *share = find_free(self, bytes);
+    if (share == NULL)
+        share = new_share(self);
+    if (share == NULL)
+        return no_memory(err);
+    share->is_taken = true;
+    share->bytes = bytes > share->bytes ? bytes : share->bytes;
+    value->slot = share->slot;
+    return COH_OK;
+}
+
 coh_status coh_graph_value(coh_graph *self, const coh_layout *layout, int slot,
                            coh_value **out, coh_err *err)
 {
@@ -79,7 +129,8 @@ coh_status coh_graph_value(coh_graph *self, const coh_layout *layout, int slot,
         return no_memory(err);
 
     *out = value;
-    return coh_tensor_new(self->dnn, layout, &value->tensor, err);
+    COH_TRY(coh_tensor_new(self->dnn, layout, &value->tensor, err));
+    return settle(self, value, err);
 }
 
 coh_status coh_graph_in(coh_graph *self, coh_dims dims, coh_format format,
@@ -101,17 +152,44 @@ coh_status coh_graph_plain(coh_graph *self, coh_dims dims, int slot,
         return no_memory(err);
 
     *out = value;
-    return coh_tensor_new_plain(self->dnn, dims, &value->tensor, err);
+    COH_TRY(coh_tensor_new_plain(self->dnn, dims, &value->tensor, err));
+    return settle(self, value, err);
+}
+
+coh_status coh_graph_swapped(coh_graph *self, coh_dims dims, int slot,
+                             int64_t first, coh_value **out, coh_err *err)
+{
+    coh_value *value = add_value(self, slot, first);
+    if (value == NULL)
+        return no_memory(err);
+
+    *out = value;
+    COH_TRY(coh_tensor_new_swapped(self->dnn, dims, &value->tensor, err));
+    return settle(self, value, err);
 }
 
 int coh_graph_other_slot(const coh_value *from)
 {
-    return from->slot == COH_SLOT_EVEN ? COH_SLOT_ODD : COH_SLOT_EVEN;
+    (void)from;
+    return COH_SLOT_SHARED;
 }
 
 int coh_graph_forward_slot(const coh_graph *self, const coh_value *from)
 {
     return self->training ? COH_SLOT_OWN : coh_graph_other_slot(from);
+}
+
+void coh_graph_release(coh_graph *self)
+{
+    for (int i = 0; i < self->nshares; i++)
+        self->shares[i].is_taken = false;
+}
+
+void coh_graph_hold(coh_graph *self, const coh_value *value)
+{
+    for (int i = 0; i < self->nshares; i++)
+        if (self->shares[i].slot == value->slot)
+            self->shares[i].is_taken = true;
 }
 
 static coh_status keep(coh_graph *self, void *thing, coh_op *op, coh_err *err)
@@ -207,20 +285,24 @@ coh_status coh_graph_convert(coh_graph *self, coh_tape *tape, const char *name,
     return coh_graph_copy(self, tape, name, from, *value, err);
 }
 
+coh_status coh_graph_unblock(coh_graph *self, coh_tape *tape, const char *name,
+                             int slot, coh_value **value, coh_err *err)
+{
+    coh_value *from = *value, *plain = NULL;
+
+    /* in place, if it is row-major */
+    COH_TRY(coh_graph_plain(self, coh_tensor_dims(from->tensor), from->slot, 0,
+                            &plain, err));
+    return coh_graph_convert(self, tape, name, coh_tensor_layout(plain->tensor),
+                             slot, value, err);
+}
+
 coh_status coh_graph_flatten(coh_graph *self, coh_tape *tape, const char *name,
                              coh_dims dims, int slot, coh_value **value,
                              coh_err *err)
 {
-    coh_value *from = *value, *plain = NULL;
-
-    COH_TRY(coh_graph_plain(self, coh_tensor_dims(from->tensor), slot, 0,
-                            &plain, err));
-    if (coh_layout_equal(coh_tensor_layout(from->tensor),
-                         coh_tensor_layout(plain->tensor)))
-        plain->slot = from->slot; /* in place: only the dims change */
-    else
-        COH_TRY(coh_graph_copy(self, tape, name, from, plain, err));
-    return coh_graph_plain(self, dims, plain->slot, 0, value, err);
+    COH_TRY(coh_graph_unblock(self, tape, name, slot, value, err));
+    return coh_graph_plain(self, dims, (*value)->slot, 0, value, err);
 }
 
 coh_status coh_graph_reshape(coh_graph *self, coh_tape *tape, const char *name,
@@ -230,6 +312,55 @@ coh_status coh_graph_reshape(coh_graph *self, coh_tape *tape, const char *name,
     if (coh_dims_equal(coh_tensor_dims((*value)->tensor), dims))
         return COH_OK;
     return coh_graph_flatten(self, tape, name, dims, slot, value, err);
+}
+
+/* sum[count] += more[count], of one layout: the zeros that fill it up too. */
+typedef struct addition {
+    const coh_tensor *sum, *more;
+    int64_t count;
+} addition;
+
+COH_SIMD
+static void add_up(float *sum, const float *more, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        sum[i] += more[i];
+}
+
+static void run_addition(void *thing, const coh_run *run)
+{
+    enum { PIECE = 16384 };
+    const addition *self = thing;
+    float *sum = coh_tensor_data(self->sum);
+    const float *more = coh_tensor_data(self->more);
+
+    (void)run;
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < self->count; i += PIECE) {
+        const int64_t left = self->count - i;
+        add_up(sum + i, more + i, left < PIECE ? left : PIECE);
+    }
+}
+
+coh_status coh_graph_add_to(coh_graph *self, coh_tape *tape, const char *name,
+                            coh_value *more, coh_value **sum, coh_err *err)
+{
+    if (*sum == NULL) {
+        *sum = more;
+        return COH_OK;
+    }
+    const coh_layout *layout = coh_tensor_layout((*sum)->tensor);
+    COH_TRY(coh_graph_reshape(self, tape, name, coh_tensor_dims((*sum)->tensor),
+                              COH_SLOT_SHARED, &more, err));
+    COH_TRY(coh_graph_convert(self, tape, name, layout, COH_SLOT_SHARED, &more,
+                              err));
+    addition *thing = calloc(1, sizeof *thing);
+    if (thing == NULL)
+        return no_memory(err);
+    *thing = (addition){ (*sum)->tensor, more->tensor,
+                         (int64_t)(coh_layout_bytes(layout) / sizeof(float)) };
+    COH_TRY(coh_graph_keep(self, thing, err));
+    return coh_graph_append(tape, run_addition, thing, err);
 }
 
 /* --- running ------------------------------------------------------------ */
@@ -251,7 +382,7 @@ size_t coh_graph_bytes(const coh_graph *self)
 {
     size_t bytes = 0;
 
-    for (int slot = COH_SLOT_EVEN; slot < self->nslots; slot++)
+    for (int slot = COH_SLOT_WEIGHTS; slot < self->nslots; slot++)
         bytes += slot_bytes(self, slot);
     return bytes;
 }
@@ -269,7 +400,7 @@ void coh_graph_place(coh_graph *self, void *arena)
 {
     char *data = arena;
 
-    for (int slot = COH_SLOT_EVEN; slot < self->nslots; slot++) {
+    for (int slot = COH_SLOT_WEIGHTS; slot < self->nslots; slot++) {
         point_slot(self, slot, data);
         data += slot_bytes(self, slot);
     }

@@ -9,9 +9,14 @@
  * layout where two neighbours differ; running plays the tapes.
  *
  * Memory plan: a value lives in a slot, and values that are never needed at
- * the same time share one. The arena, one block that holds all slots, is the
- * caller's; images, parameters and gradient are used where the caller has
- * them.
+ * the same time share one. A shared slot is taken when a value is made, and is
+ * free again when the layer is done, unless net.c holds a value in it: the
+ * output or the gradient that a layer still to come will take. The arena, one
+ * block that holds all slots, is the caller's; images, parameters and gradient
+ * are used where the caller has them.
+ *
+ * A layer may change the gradient of its output in place: it is the only one
+ * that has it. Its inputs it must leave as they are: others may take them too.
  *
  * Letters: B = batch, rows of every value.
  * Threads: one caller.   MPI: none.
@@ -36,14 +41,14 @@ typedef enum coh_slot {
     COH_SLOT_IMAGES, /* the caller's */
     COH_SLOT_PARAMETERS,
     COH_SLOT_GRADIENT,
-    COH_SLOT_EVEN, /* what one layer hands the next, in turns */
-    COH_SLOT_ODD,
     COH_SLOT_WEIGHTS, /* used within one layer: weights in its layout */
     COH_SLOT_DIFF_WEIGHTS,
     COH_SLOT_SRC,
     COH_SLOT_DIFF_DST,
     COH_SLOT_SCRATCHPAD,
-    COH_SLOT_OWN /* kept to the end of the step: a new slot, above this one */
+    COH_SLOT_OWN,   /* kept to the end of the step: a new slot */
+    COH_SLOT_SHARED /* kept while it is held: a slot that is free, or new */
+    /* slots of their own, shared or not, have the numbers above */
 } coh_slot;
 
 typedef struct coh_value {
@@ -56,8 +61,8 @@ typedef struct coh_value {
 /* What a step is given, and where its result goes. */
 typedef struct coh_run {
     const coh_batch *batch;
-    coh_step_sums *sums; /* training */
-    float *log_probs;    /* inference */
+    coh_step_sums *sums;
+    float *log_probs; /* inference; NULL: not wanted */
 } coh_run;
 
 typedef struct coh_action {
@@ -76,6 +81,13 @@ typedef struct coh_tape {
     coh_pass pass;       /* and for which pass */
 } coh_tape;
 
+/* A slot that values share, one after the other. */
+typedef struct coh_share {
+    int slot;
+    size_t bytes; /* of its largest value */
+    bool is_taken;
+} coh_share;
+
 typedef struct coh_kept coh_kept; /* something to free at the end */
 
 typedef struct coh_graph {
@@ -87,36 +99,45 @@ typedef struct coh_graph {
     coh_tape forward, backward;
     coh_value *values; /* list, owned */
     coh_kept *kept;    /* list, owned */
-    int nslots;        /* the next slot of its own */
+    int nslots;        /* the next slot's number */
+    int nshares;
+    coh_share *shares; /* [nshares], owned */
 } coh_graph;
 
 /* A layer while the graph is built. Forward reads src and sets dst; backward
- * finds the gradient of dst in diff and leaves that of src there. */
+ * finds the gradient of dst in diff and leaves that of src there. A layer of
+ * several inputs reads srcs, and leaves their gradients in diffs. */
 typedef struct coh_node {
     const coh_layer *layer;
-    int index;             /* in the model */
-    bool needs_diff_src;   /* a layer before has weights */
-    bool then_relu;        /* the next layer is done as part of this one */
-    bool done_before;      /* this layer is done as part of the one before */
-    bool done_behind;      /* its backward pass is that of the one behind */
-    bool is_stem;          /* done by stem.h, up to the pool */
-    bool only_pooled;      /* backward does not need what it makes */
+    int index;           /* in the model */
+    bool needs_diff_src; /* there are weights behind its input */
+    bool then_relu;      /* the layer that takes dst is done as part of this */
+    bool done_before;    /* this layer is done as part of the one it takes */
+    bool done_behind;    /* its backward pass is that of the one behind */
+    bool is_stem;        /* done by stem.h, up to the pool */
+    bool only_pooled;    /* backward does not need what it makes */
     const coh_layer *relu; /* of a pool: whose backward pass it does first */
     float slope;           /* of then_relu */
     coh_value *src, *dst, *diff;
+    coh_value *srcs[COH_FROM_MAX], *diffs[COH_FROM_MAX];
     coh_op *op;        /* of forward */
     coh_value *backup; /* what forward keeps for backward */
     void *own;         /* the layer's own state, kept by the graph */
+    int last_use;      /* the last layer that takes dst */
 } coh_node;
 
 /* One file a family. Each function adds the layer's actions to the graph.
  * They fail with COH_E_FAILED or COH_E_NOMEM, as dnn.h says. */
 typedef coh_status coh_build(coh_graph *graph, coh_node *node, coh_err *err);
-coh_build coh_linear_forward, coh_linear_backward;         /* conv2d, dense */
+coh_build coh_linear_forward, coh_linear_backward; /* conv2d, deconv2d, dense */
 coh_build coh_stem_build_forward, coh_stem_build_backward; /* a stem */
-coh_build coh_pool_forward, coh_pool_backward;             /* all pools */
-coh_build coh_eltwise_forward, coh_eltwise_backward;       /* relu, tanh, ... */
+coh_build coh_pool_forward, coh_pool_backward;       /* all pools, upsample */
+coh_build coh_eltwise_forward, coh_eltwise_backward; /* relu, ..., softmax */
+coh_build coh_crop_forward, coh_crop_backward;
+coh_build coh_norm_forward, coh_norm_backward; /* layer_norm */
 coh_build coh_dropout_forward, coh_dropout_backward;
+coh_build coh_add_forward, coh_add_backward;
+coh_build coh_concat_forward, coh_concat_backward;
 coh_build coh_loss_forward, coh_loss_backward;
 
 /* The backward pass of `relu`, which made `made`: *diff, its gradient, is
@@ -144,10 +165,19 @@ coh_status coh_graph_in(coh_graph *self, coh_dims dims, coh_format format,
 coh_status coh_graph_plain(coh_graph *self, coh_dims dims, int slot,
                            int64_t first, coh_value **out, coh_err *err);
 
+/* The same for weights [O, I, KH, KW], or with the groups before, that are kept
+ * as [I, O, KH, KW]. */
+coh_status coh_graph_swapped(coh_graph *self, coh_dims dims, int slot,
+                             int64_t first, coh_value **out, coh_err *err);
+
 /* The slot for what a layer makes of `from`: in training a forward value is
- * kept, everything else takes turns between two slots. */
+ * kept, everything else shares. */
 int coh_graph_forward_slot(const coh_graph *self, const coh_value *from);
 int coh_graph_other_slot(const coh_value *from);
+
+/* All shared slots are free, but those that are held from now on. */
+void coh_graph_release(coh_graph *self);
+void coh_graph_hold(coh_graph *self, const coh_value *value);
 
 /* An op of the graph, to be bound and appended. */
 coh_status coh_graph_op(coh_graph *self, const coh_op_spec *spec, coh_op **out,
@@ -173,6 +203,10 @@ coh_status coh_graph_convert(coh_graph *self, coh_tape *tape, const char *name,
                              const coh_layout *layout, int slot,
                              coh_value **value, coh_err *err);
 
+/* The same for row-major order. */
+coh_status coh_graph_unblock(coh_graph *self, coh_tape *tape, const char *name,
+                             int slot, coh_value **value, coh_err *err);
+
 /* The same for row-major order, with `dims` of as many values. */
 coh_status coh_graph_flatten(coh_graph *self, coh_tape *tape, const char *name,
                              coh_dims dims, int slot, coh_value **value,
@@ -182,6 +216,11 @@ coh_status coh_graph_flatten(coh_graph *self, coh_tape *tape, const char *name,
 coh_status coh_graph_reshape(coh_graph *self, coh_tape *tape, const char *name,
                              coh_dims dims, int slot, coh_value **value,
                              coh_err *err);
+
+/* *sum += more, at this point of the tape; *sum keeps its layout. NULL as *sum
+ * counts as 0: it becomes `more`. */
+coh_status coh_graph_add_to(coh_graph *self, coh_tape *tape, const char *name,
+                            coh_value *more, coh_value **sum, coh_err *err);
 
 /* --- running ------------------------------------------------------------ */
 

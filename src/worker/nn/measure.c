@@ -202,20 +202,18 @@ static coh_status time_layers(measuring *self, coh_err *err)
 {
     const coh_model *model = self->model;
     coh_status status = time_copies(self, err);
-    bool has_data = false;
 
     for (int i = 0; i < model->nlayers && status == COH_OK; i++) {
         const coh_layer *layer = &model->layers[i];
         coh_path_layer *it = &self->layers[i];
         const double row = (double)self->batch * sizeof(float);
-        it->has_data = has_data;
+        it->has_data = layer->needs_diff[0];
         it->src_bytes = row * (double)coh_shape_count(layer->in);
         it->dst_bytes = row * (double)coh_shape_count(layer->out);
         if (layer->weight_count > 0)
             status = time_linear(self, i, err);
         else
             time_follower(self, i);
-        has_data = has_data || layer->weight_count > 0;
     }
     if (status == COH_OK)
         time_stem(self);

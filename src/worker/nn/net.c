@@ -42,6 +42,7 @@ static const struct {
     coh_build *forward, *backward;
 } kinds[] = {
     [COH_LAYER_CONV2D] = { coh_linear_forward, coh_linear_backward },
+    [COH_LAYER_DECONV2D] = { coh_linear_forward, coh_linear_backward },
     [COH_LAYER_MAXPOOL] = { coh_pool_forward, coh_pool_backward },
     [COH_LAYER_AVGPOOL] = { coh_pool_forward, coh_pool_backward },
     [COH_LAYER_GLOBAL_AVGPOOL] = { coh_pool_forward, coh_pool_backward },
@@ -49,110 +50,163 @@ static const struct {
     [COH_LAYER_LEAKY_RELU] = { coh_eltwise_forward, coh_eltwise_backward },
     [COH_LAYER_SIGMOID] = { coh_eltwise_forward, coh_eltwise_backward },
     [COH_LAYER_TANH] = { coh_eltwise_forward, coh_eltwise_backward },
+    [COH_LAYER_SOFTMAX] = { coh_eltwise_forward, coh_eltwise_backward },
+    [COH_LAYER_UPSAMPLE] = { coh_pool_forward, coh_pool_backward },
+    [COH_LAYER_CROP] = { coh_crop_forward, coh_crop_backward },
+    [COH_LAYER_LAYER_NORM] = { coh_norm_forward, coh_norm_backward },
     [COH_LAYER_DENSE] = { coh_linear_forward, coh_linear_backward },
     [COH_LAYER_FLATTEN] = { pass_forward, pass_backward },
     [COH_LAYER_DROPOUT] = { coh_dropout_forward, coh_dropout_backward },
+    [COH_LAYER_ADD] = { coh_add_forward, coh_add_backward },
+    [COH_LAYER_CONCAT] = { coh_concat_forward, coh_concat_backward },
+    [COH_LAYER_SIGMOID_CROSS_ENTROPY] = { coh_loss_forward, coh_loss_backward },
+    [COH_LAYER_MEAN_SQUARED_ERROR] = { coh_loss_forward, coh_loss_backward },
+    [COH_LAYER_SMOOTH_L1] = { coh_loss_forward, coh_loss_backward },
     [COH_LAYER_SOFTMAX_CROSS_ENTROPY] = { coh_loss_forward, coh_loss_backward },
 };
 
 /* --- building ----------------------------------------------------------- */
 
-/* A relu becomes part of the layer with weights before it, and its backward
- * pass part of a maxpool behind it. Of what is only pooled, backward needs
- * nothing but the places of the largest values. There is a layer behind: the
- * last one is the loss. */
-static void join_relu(coh_node *node, bool training)
+/* The only layer that takes the output of layer i; -1 if several do. */
+static int only_user(const coh_model *model, int i)
 {
-    const coh_layer *layer = node->layer;
-    coh_node *behind = node + 1;
+    int user = -1;
 
-    if (coh_layer_is_relu(layer + 1)) {
-        node->then_relu = behind->done_before = true;
-        if (layer[1].spec.kind == COH_LAYER_LEAKY_RELU)
-            node->slope = (float)layer[1].spec.slope;
-        behind++;
-    }
-    if (!training || layer[behind - node].spec.kind != COH_LAYER_MAXPOOL)
+    return coh_model_users(model, i, &user) == 1 ? user : -1;
+}
+
+/* A relu becomes part of the conv2d or dense before it, and its backward pass
+ * part of a maxpool behind it. Of what is only pooled, backward needs nothing
+ * but the places of the largest values. Only if nobody else takes what is
+ * between. */
+static void join_relu(const coh_model *model, coh_node *nodes, int i,
+                      bool training)
+{
+    const coh_layer_kind kind = model->layers[i].spec.kind;
+    int behind = only_user(model, i), relu = -1;
+
+    if (kind != COH_LAYER_CONV2D && kind != COH_LAYER_DENSE)
         return;
-    node->only_pooled = true;
-    if (behind != node + 1) {
-        node[1].done_behind = true;
-        behind->relu = layer + 1;
+    if (behind >= 0 && coh_layer_is_relu(&model->layers[behind])) {
+        relu = behind;
+        nodes[i].then_relu = nodes[relu].done_before = true;
+        if (model->layers[relu].spec.kind == COH_LAYER_LEAKY_RELU)
+            nodes[i].slope = (float)model->layers[relu].spec.slope;
+        behind = only_user(model, relu);
+    }
+    if (!training || behind < 0 ||
+        model->layers[behind].spec.kind != COH_LAYER_MAXPOOL)
+        return;
+    nodes[i].only_pooled = true;
+    if (relu >= 0) {
+        nodes[relu].done_behind = true;
+        nodes[behind].relu = &model->layers[relu];
     }
 }
 
-/* The first layer with weights, if that was chosen and can be. */
-static void make_stem(const coh_graph *graph, coh_node *node)
+/* A first layer with weights, if that was chosen and can be: up to its pool
+ * each layer has one user, the next. */
+static void make_stem(const coh_graph *graph, const coh_model *model,
+                      coh_node *nodes, int i)
 {
     int pool = 0;
 
-    if (coh_choices_way(graph->choices, node->index, COH_CHOSEN_WEIGHTS) !=
+    if (coh_choices_way(graph->choices, i, COH_CHOSEN_WEIGHTS) !=
             COH_WAY_STEM ||
-        !graph->training || coh_dnn_block() != 16 || !coh_stem_can_run() ||
-        !coh_stem_fits(node->layer, &pool))
+        !graph->training || nodes[i].needs_diff_src || coh_dnn_block() != 16 ||
+        !coh_stem_can_run() || !coh_stem_fits(&model->layers[i], &pool))
         return;
-    node->is_stem = true;
-    for (int i = 1; i <= pool; i++)
-        node[i].done_before = node[i].done_behind = true;
+    for (int k = i; k < i + pool; k++) {
+        if (only_user(model, k) != k + 1)
+            return;
+    }
+    nodes[i].is_stem = true;
+    for (int k = i + 1; k <= i + pool; k++)
+        nodes[k].done_before = nodes[k].done_behind = true;
 }
 
-/* nodes[nlayers], zeroed: which layer is what to its neighbours. Returns the
- * first layer with weights, nlayers - 1 if none has. */
-static int plan_nodes(const coh_graph *graph, const coh_model *model,
-                      coh_node *nodes)
+/* nodes[nlayers], zeroed: which layer is what to its neighbours. */
+static void plan_nodes(const coh_graph *graph, const coh_model *model,
+                       coh_node *nodes)
 {
-    int first = model->nlayers - 1;
-
-    for (int i = model->nlayers - 1; i >= 0; i--) {
-        nodes[i].layer = &model->layers[i];
+    for (int i = 0; i < model->nlayers; i++) {
+        const coh_layer *layer = &model->layers[i];
+        nodes[i].layer = layer;
         nodes[i].index = i;
-        if (nodes[i].layer->weight_count == 0)
-            continue;
-        first = i;
-        join_relu(&nodes[i], graph->training);
+        nodes[i].needs_diff_src = layer->needs_diff[0];
+        join_relu(model, nodes, i, graph->training);
+        for (int k = 0; k < layer->ninputs; k++)
+            if (layer->inputs[k] >= 0)
+                nodes[layer->inputs[k]].last_use = i;
     }
-    for (int i = first + 1; i < model->nlayers; i++)
-        nodes[i].needs_diff_src = true;
-    if (model->layers[first].weight_count > 0)
-        make_stem(graph, &nodes[first]);
-    return first;
+    for (int i = 0; i < model->nlayers; i++)
+        make_stem(graph, model, nodes, i);
 }
 
 static coh_status build_forward(coh_graph *graph, const coh_model *model,
                                 coh_node *nodes, coh_err *err)
 {
-    coh_value *value = NULL;
+    coh_value *images = NULL;
 
     COH_TRY(coh_graph_plain(graph, coh_dims_of(graph->batch, model->input),
-                            COH_SLOT_IMAGES, 0, &value, err));
+                            COH_SLOT_IMAGES, 0, &images, err));
     for (int i = 0; i < model->nlayers; i++) {
-        nodes[i].src = value;
+        const coh_layer *layer = nodes[i].layer;
         graph->forward.layer = i;
         graph->forward.pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER;
-        COH_TRY(
-            kinds[nodes[i].layer->spec.kind].forward(graph, &nodes[i], err));
-        value = nodes[i].dst;
+        for (int k = 0; k < layer->ninputs; k++) {
+            const int from = layer->inputs[k];
+            nodes[i].srcs[k] = from < 0 ? images : nodes[from].dst;
+        }
+        nodes[i].src = nodes[i].srcs[0];
+        COH_TRY(kinds[layer->spec.kind].forward(graph, &nodes[i], err));
+        coh_graph_release(graph);
+        for (int j = 0; j <= i; j++)
+            if (nodes[j].last_use > i)
+                coh_graph_hold(graph, nodes[j].dst);
     }
     return COH_OK;
 }
 
-/* From the loss back to the first layer with weights, no further. */
-static coh_status build_backward(coh_graph *graph, coh_node *nodes, int first,
-                                 int last, coh_err *err)
+/* Add the gradients of a layer's inputs to those of the layers they are from.
+ */
+static coh_status give_back(coh_graph *graph, coh_node *nodes, coh_node *node,
+                            coh_err *err)
 {
-    coh_value *diff = NULL;
+    const coh_layer *layer = node->layer;
 
-    for (int i = last; i >= first; i--) {
-        const coh_layer_spec *spec = &nodes[i].layer->spec;
+    if (layer->ninputs == 1)
+        node->diffs[0] = node->diff;
+    for (int k = 0; k < layer->ninputs; k++)
+        if (layer->needs_diff[k])
+            COH_TRY(coh_graph_add_to(graph, &graph->backward, layer->spec.name,
+                                     node->diffs[k],
+                                     &nodes[layer->inputs[k]].diff, err));
+    return COH_OK;
+}
+
+/* From the losses back to the first layers with weights, no further. */
+static coh_status build_backward(coh_graph *graph, coh_node *nodes, int last,
+                                 coh_err *err)
+{
+    for (int i = last; i >= 0; i--) {
+        coh_node *node = &nodes[i];
+        const coh_layer_spec *spec = &node->layer->spec;
+        if (node->diff == NULL && !coh_layer_is_loss(spec->kind))
+            continue; /* no weights behind it */
         graph->backward.layer = i;
         graph->backward.pass = COH_PASS_DATA;
-        if (diff != NULL)
+        if (node->diff != NULL)
             COH_TRY(coh_graph_reshape(graph, &graph->backward, spec->name,
-                                      coh_tensor_dims(nodes[i].dst->tensor),
-                                      coh_graph_other_slot(diff), &diff, err));
-        nodes[i].diff = diff;
-        COH_TRY(kinds[spec->kind].backward(graph, &nodes[i], err));
-        diff = nodes[i].diff;
+                                      coh_tensor_dims(node->dst->tensor),
+                                      coh_graph_other_slot(node->diff),
+                                      &node->diff, err));
+        COH_TRY(kinds[spec->kind].backward(graph, node, err));
+        COH_TRY(give_back(graph, nodes, node, err));
+        coh_graph_release(graph);
+        for (int j = 0; j < i; j++)
+            if (nodes[j].diff != NULL)
+                coh_graph_hold(graph, nodes[j].diff);
     }
     return COH_OK;
 }
@@ -164,10 +218,10 @@ static coh_status build(coh_graph *graph, const coh_model *model, coh_err *err)
         return coh_fail(err, COH_E_NOMEM, "no memory for %d layers",
                         model->nlayers);
 
-    const int first = plan_nodes(graph, model, nodes);
+    plan_nodes(graph, model, nodes);
     coh_status status = build_forward(graph, model, nodes, err);
     if (status == COH_OK && graph->training)
-        status = build_backward(graph, nodes, first, model->nlayers - 1, err);
+        status = build_backward(graph, nodes, model->nlayers - 1, err);
     free(nodes);
     return status;
 }
@@ -221,6 +275,19 @@ static void set_up_threads(const net *self)
 #endif
 }
 
+static void begin_sums(const coh_batch *batch, coh_step_sums *sums)
+{
+    *sums = (coh_step_sums){ 0 };
+    for (int64_t b = 0; b < batch->capacity; b++)
+        sums->weight += (double)batch->loss_weights[b];
+}
+
+static void end_sums(coh_step_sums *sums)
+{
+    for (int i = 0; i < COH_LOSSES_MAX; i++)
+        sums->loss += sums->terms[i];
+}
+
 static void train(void *thing, const coh_batch *batch, const float *weights,
                   float *gradient, coh_step_sums *sums)
 {
@@ -230,20 +297,26 @@ static void train(void *thing, const coh_batch *batch, const float *weights,
     COH_ASSERT(self->train != NULL && batch->capacity == self->train->batch);
     set_up_threads(self);
     coh_graph_point(self->train, batch->images, weights, gradient);
+    begin_sums(batch, sums);
     coh_graph_run(&self->train->forward, &run);
     coh_graph_run(&self->train->backward, &run);
+    end_sums(sums);
 }
 
 static void infer(void *thing, const coh_batch *batch, const float *weights,
-                  float *log_probs)
+                  float *log_probs, coh_step_sums *sums)
 {
     const net *self = thing;
-    const coh_run run = { .batch = batch, .log_probs = log_probs };
+    const coh_run run = { .batch = batch,
+                          .sums = sums,
+                          .log_probs = log_probs };
 
     COH_ASSERT(self->infer != NULL && batch->capacity == self->infer->batch);
     set_up_threads(self);
     coh_graph_point(self->infer, batch->images, weights, NULL);
+    begin_sums(batch, sums);
     coh_graph_run(&self->infer->forward, &run);
+    end_sums(sums);
 }
 
 static void destroy(void **thing)

@@ -1,4 +1,4 @@
-/* nn_eltwise.c - relu, leaky_relu, sigmoid, tanh. They keep their input's
+/* nn_eltwise.c - relu, leaky_relu, sigmoid, tanh, and softmax. They keep their input's
  * layout, and their backward pass works in place, from dst alone: so a relu
  * may be done by the layer before, and leave nothing to do in forward.
  *
@@ -26,6 +26,8 @@ static coh_op_spec spec_of(const coh_layer *of, const coh_value *data,
         spec.kind = COH_OP_SIGMOID;
     if (layer->kind == COH_LAYER_TANH)
         spec.kind = COH_OP_TANH;
+    if (layer->kind == COH_LAYER_SOFTMAX)
+        spec.kind = COH_OP_SOFTMAX;
     return spec;
 }
 

@@ -1,4 +1,4 @@
-/* nn_linear.c - conv2d and dense: the layers with weights.
+/* nn_linear.c - conv2d, deconv2d and dense: the layers with weights.
  *
  * A way (choice.h) leaves every layout to the op, or asks for one; dense takes
  * its input as it comes: [B, C, H, W] or [B, I]. The order of its weights is
@@ -57,6 +57,8 @@ bool coh_linear_has_way(const coh_layer *layer, coh_way way)
 {
     if (way == COH_WAY_STEM)
         return false; /* not an op */
+    if (way == COH_WAY_WINOGRAD)
+        return layer->spec.kind == COH_LAYER_CONV2D;
     return way == COH_WAY_DIRECT || is_dense(layer) == (way == COH_WAY_PLAIN);
 }
 
@@ -66,7 +68,9 @@ coh_op_spec coh_linear_spec(const coh_layer *layer, int64_t batch,
     const coh_dims src = src_dims(layer, batch);
     coh_op_spec spec = {
         .name = layer->spec.name,
-        .kind = is_dense(layer) ? COH_OP_DENSE : COH_OP_CONV,
+        .kind = is_dense(layer)                          ? COH_OP_DENSE
+                : layer->spec.kind == COH_LAYER_DECONV2D ? COH_OP_DECONV
+                                                         : COH_OP_CONV,
         .pass = pass,
         .src = { .dims = src },
         .weights = { .dims = weight_dims(layer, src) },
@@ -152,14 +156,26 @@ static coh_dims weights_of(const coh_node *node)
     return weight_dims(node->layer, coh_tensor_dims(node->src->tensor));
 }
 
+/* The layer's weights in one of the two flat vectors (model.h). */
+static coh_status view_weights(coh_graph *graph, const coh_node *node, int slot,
+                               coh_value **out, coh_err *err)
+{
+    const coh_layer *layer = node->layer;
+
+    if (layer->spec.kind == COH_LAYER_DECONV2D)
+        return coh_graph_swapped(graph, weights_of(node), slot,
+                                 layer->weight_first, out, err);
+    return coh_graph_plain(graph, weights_of(node), slot, layer->weight_first,
+                           out, err);
+}
+
 /* The layer's weights, in the layout of `op`, bound to it. */
 static coh_status bind_weights(coh_graph *graph, const coh_node *node,
                                coh_tape *tape, coh_op *op, coh_err *err)
 {
     coh_value *weights = NULL;
 
-    COH_TRY(coh_graph_plain(graph, weights_of(node), COH_SLOT_PARAMETERS,
-                            node->layer->weight_first, &weights, err));
+    COH_TRY(view_weights(graph, node, COH_SLOT_PARAMETERS, &weights, err));
     COH_TRY(coh_graph_convert(graph, tape, node->layer->spec.name,
                               coh_op_layout(op, COH_ARG_WEIGHTS),
                               COH_SLOT_WEIGHTS, &weights, err));
@@ -176,7 +192,7 @@ coh_status coh_linear_forward(coh_graph *graph, coh_node *node, coh_err *err)
 
     if (node->is_stem)
         return coh_stem_build_forward(graph, node, err);
-    if (layer->spec.kind == COH_LAYER_CONV2D)
+    if (layer->spec.kind != COH_LAYER_DENSE)
         COH_TRY(coh_graph_reshape(
             graph, tape, name, coh_dims_of(graph->batch, layer->in),
             coh_graph_forward_slot(graph, node->src), &node->src, err));
@@ -191,7 +207,7 @@ coh_status coh_linear_forward(coh_graph *graph, coh_node *node, coh_err *err)
     COH_TRY(bind_weights(graph, node, tape, node->op, err));
     COH_TRY(coh_graph_value(graph, coh_op_layout(node->op, COH_ARG_DST),
                             node->only_pooled
-                                ? COH_SLOT_EVEN
+                                ? COH_SLOT_SHARED
                                 : coh_graph_forward_slot(graph, node->src),
                             &node->dst, err));
     coh_op_bind(node->op, COH_ARG_SRC, node->backup->tensor);
@@ -208,8 +224,7 @@ static coh_status append_diff_weights(coh_graph *graph, const coh_node *node,
     const coh_layout *layout = coh_op_layout(op, COH_ARG_DIFF_WEIGHTS);
     coh_value *flat = NULL, *written = NULL;
 
-    COH_TRY(coh_graph_plain(graph, weights_of(node), COH_SLOT_GRADIENT,
-                            node->layer->weight_first, &flat, err));
+    COH_TRY(view_weights(graph, node, COH_SLOT_GRADIENT, &flat, err));
     written = flat;
     if (!coh_layout_equal(layout, coh_tensor_layout(flat->tensor)))
         COH_TRY(coh_graph_value(graph, layout, COH_SLOT_DIFF_WEIGHTS, &written,

@@ -1,5 +1,5 @@
-/* nn_pool.c - maxpool, avgpool, global_avgpool. They keep their input's
- * layout. */
+/* nn_pool.c - maxpool, avgpool, global_avgpool, and upsample. They keep their
+ * input's layout. */
 #include "worker/nn/graph.h"
 #include "worker/nn/layer_ops.h"
 
@@ -18,12 +18,18 @@ static coh_window window_of(const coh_layer *layer)
     return window;
 }
 
+static coh_op_kind kind_of(const coh_layer *layer)
+{
+    return layer->spec.kind == COH_LAYER_MAXPOOL    ? COH_OP_MAXPOOL
+           : layer->spec.kind == COH_LAYER_UPSAMPLE ? COH_OP_UPSAMPLE
+                                                    : COH_OP_AVGPOOL;
+}
+
 coh_op_spec coh_pool_spec(const coh_layer *layer, int64_t batch, coh_pass pass)
 {
     return (coh_op_spec){
         .name = layer->spec.name,
-        .kind = layer->spec.kind == COH_LAYER_MAXPOOL ? COH_OP_MAXPOOL
-                                                      : COH_OP_AVGPOOL,
+        .kind = kind_of(layer),
         .pass = pass,
         .dst = coh_operand_any(coh_dims_of(batch, layer->out)),
         .window = window_of(layer),
@@ -69,10 +75,11 @@ coh_status coh_pool_backward(coh_graph *graph, coh_node *node, coh_err *err)
     if (node->done_before)
         return COH_OK;
     if (node->relu != NULL) {
-        graph->backward.layer--; /* for the profile: it is the relu's time */
+        const int between = (int)(layer - node->relu);
+        graph->backward.layer -= between; /* for the profile: the relu's time */
         COH_TRY(
             coh_relu_backward(graph, node->relu, node->dst, &node->diff, err));
-        graph->backward.layer++;
+        graph->backward.layer += between;
     }
     spec.src = coh_operand_of(node->src);
     spec.dst = coh_operand_of(node->dst);
