@@ -38,6 +38,12 @@ static const command commands[] = {
       "RUN is a run folder (its newest checkpoint) or a checkpoint's folder.\n"
       "Runs on one rank, or shares the samples out over all under MPI.\n"
       "The network and the data are those of the run; --set changes them.\n" },
+    { "bench", coh_command_bench, "CONFIG [--set key=value]... [--json]",
+      "measure how fast this node trains the network",
+      "The machine's peak, then each layer and pass: time, GFLOP/s, share of\n"
+      "the peak, algorithm, layout; the whole step, the update of the weights,"
+      "\nthe making of a batch. One process on made-up data: needs no MPI "
+      "launch.\ndocs/numbers.md defines every number.\n" },
 };
 enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -10,6 +10,7 @@
 int coh_command_train(int argc, char **argv);
 int coh_command_eval(int argc, char **argv);
 int coh_command_plan(int argc, char **argv);
+int coh_command_bench(int argc, char **argv);
 
 /* `help config` lives with the options; the rest is main.c's. */
 int coh_command_help_config(int argc, char **argv);

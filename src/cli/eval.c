@@ -154,7 +154,7 @@ static coh_status run(coh_job *job, const coh_args *args, coh_err *err)
     if (status == COH_OK)
         status = coh_job_open_data(job, split == COH_SPLIT_TRAIN, err);
     if (status == COH_OK)
-        status = coh_job_make_compute(job, false, err);
+        status = coh_job_make_compute(job, false, NULL, err);
     if (status != COH_OK)
         return status;
     weights = coh_floats(job->model->parameters);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/choose.h"
 #include "cli/command.h"
 #include "cli/threads.h"
 #include "common/mpi_check.h"
@@ -29,6 +30,7 @@ static void free_all(coh_job *self)
 {
     if (self->compute.self != NULL)
         self->compute.destroy(&self->compute.self);
+    free(self->choices);
     coh_dataset_close(&self->train);
     coh_dataset_close(&self->validation);
     coh_dataset_close(&self->test);
@@ -215,16 +217,33 @@ coh_status coh_job_normalize(coh_job *self, const coh_normal *known,
     return status;
 }
 
-coh_status coh_job_make_compute(coh_job *self, bool wants_train, coh_err *err)
+coh_status coh_job_make_compute(coh_job *self, bool wants_train,
+                                const char *known, coh_err *err)
 {
     const coh_config *config = self->config;
-    coh_status status = COH_OK;
+    const bool computes = !self->roles.mine.is_server;
+    coh_choices *choices = NULL;
 
     self->infer_batch =
         config->eval.batch > 0 ? config->eval.batch : self->plan.batch;
-    if (!self->roles.mine.is_server)
+    const coh_choose_task task = {
+        .config = config,
+        .model = self->model,
+        .batch = wants_train ? self->plan.batch : self->infer_batch,
+        .training = wants_train,
+        .threads = self->threads,
+    };
+    coh_status status = coh_choose_together(
+        MPI_COMM_WORLD, &task, computes, known, &self->choices, &choices, err);
+    if (status == COH_OK && computes) {
+        coh_choices_summarize(choices, self->model, wants_train,
+                              self->algorithms, sizeof self->algorithms);
         status = coh_net_new(self->model, wants_train ? self->plan.batch : 0,
                              self->infer_batch, (uint64_t)config->run.seed,
-                             self->threads, &self->compute, err);
-    return coh_agree(MPI_COMM_WORLD, status, err);
+                             self->threads, choices, &self->compute, err);
+    }
+    coh_choices_destroy(&choices);
+    status = coh_agree(MPI_COMM_WORLD, status, err);
+    return coh_job_share(self, status, self->algorithms,
+                         sizeof self->algorithms, err); /* 0 is a worker */
 }

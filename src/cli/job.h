@@ -26,10 +26,13 @@ typedef struct coh_job {
     bool has_roles;
     coh_log *log;
     coh_dataset *train, *validation, *test; /* workers; NULL on servers */
-    int64_t train_count; /* samples of the training set, on all ranks */
-    bool has_validation; /* a validation set of its own, on all ranks */
-    coh_normal normal;   /* on all ranks */
-    coh_compute compute; /* workers */
+    int64_t train_count;  /* samples of the training set, on all ranks */
+    bool has_validation;  /* a validation set of its own, on all ranks */
+    coh_normal normal;    /* on all ranks */
+    coh_compute compute;  /* workers */
+    char *choices;        /* how the network is calculated, as text of
+                            worker/nn/choice.h; on all ranks */
+    char algorithms[128]; /* rank 0's, in a line */
     int64_t infer_batch;
     int threads;
 } coh_job;
@@ -61,7 +64,9 @@ coh_status coh_job_open_data(coh_job *self, bool wants_train, coh_err *err);
 coh_status coh_job_normalize(coh_job *self, const coh_normal *known,
                              coh_err *err);
 
-/* The network of workers; wants_train false: inference only. */
-coh_status coh_job_make_compute(coh_job *self, bool wants_train, coh_err *err);
+/* The network of workers; wants_train false: inference only. `known`: choices
+ * made before, on rank 0; or NULL. */
+coh_status coh_job_make_compute(coh_job *self, bool wants_train,
+                                const char *known, coh_err *err);
 
 #endif

@@ -1,5 +1,7 @@
 /* train.c - `cohort train`: check everything, claim the run folder, run. */
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,7 +121,7 @@ static coh_status make_chief(training *self, coh_err *err)
                          &job->signals, &self->chief, err);
 }
 
-/* What runs, in three lines. */
+/* What runs, in a few lines. */
 static void announce(const training *self)
 {
     const coh_job *job = &self->job;
@@ -143,11 +145,54 @@ static void announce(const training *self)
                   job->model->parameters, plan->nblocks,
                   (double)job->model->flop_step / 1e9, job->train_count,
                   plan->step_samples);
+    coh_log_write(job->log, COH_LOG_INFO,
+                  "passes of layers with weights: %s; see choices.txt",
+                  job->algorithms);
     if (resumed)
         coh_log_write(job->log, COH_LOG_INFO,
                       "resuming from %s: step %" PRId64 ", %" PRId64 " samples",
                       self->folder.checkpoint, self->start.progress.steps,
                       self->start.progress.samples);
+}
+
+/* The network and the normalisation: those of the checkpoint that is resumed
+ * from, so that the numbers do not change under way; else new ones. */
+static coh_status make_ready(training *self, coh_err *err)
+{
+    coh_job *job = &self->job;
+    const char *checkpoint = self->folder.checkpoint;
+    const bool resumes = checkpoint[0] != '\0';
+    coh_status status = COH_OK;
+    char *known = NULL;
+
+    if (job->rank == 0 && resumes)
+        status = coh_checkpoint_read_choices(checkpoint, &known, err);
+    status = coh_agree(MPI_COMM_WORLD, status, err);
+    if (status == COH_OK)
+        status = coh_job_make_compute(job, true, known, err);
+    free(known);
+    return status == COH_OK
+               ? coh_job_normalize(job, resumes ? &self->start.normal : NULL,
+                                   err)
+               : status;
+}
+
+/* Into the run folder, for people. */
+static coh_status write_choices(const training *self, coh_err *err)
+{
+    char path[PATH_MAX];
+    coh_status status = COH_OK;
+
+    if (self->job.rank == 0)
+        status = coh_path(path, err, "%s/choices.txt", self->folder.path);
+    if (self->job.rank == 0 && status == COH_OK) {
+        FILE *file = fopen(path, "w");
+        const bool is_whole =
+            file != NULL && fputs(self->job.choices, file) >= 0;
+        if ((file != NULL && fclose(file) != 0) || !is_whole)
+            status = coh_fail(err, COH_E_IO, "%s: %s", path, strerror(errno));
+    }
+    return coh_agree(MPI_COMM_WORLD, status, err);
 }
 
 /* Everything up to the first step. */
@@ -159,14 +204,12 @@ static coh_status prepare(training *self, const coh_args *args, coh_err *err)
     coh_status status = coh_job_load(job, args, read_file, err);
     if (status == COH_OK)
         status = coh_job_open_data(job, true, err);
-    if (status == COH_OK)
-        status = coh_job_make_compute(job, true, err);
     if (status != COH_OK)
         return status;
 
     self->start = fresh_manifest(job);
     if (args->resume == NULL) /* before a new folder is claimed */
-        status = coh_job_normalize(job, NULL, err);
+        status = make_ready(self, err);
     if (status == COH_OK && job->rank == 0)
         status = claim(self, args, err);
     status =
@@ -180,14 +223,14 @@ static coh_status prepare(training *self, const coh_args *args, coh_err *err)
     if (status == COH_OK)
         status = coh_job_share(job, COH_OK, &self->is_done,
                                sizeof self->is_done, err);
-    if (status == COH_OK && args->resume != NULL) {
-        const bool has_checkpoint = self->folder.checkpoint[0] != '\0';
-        status = coh_job_normalize(
-            job, has_checkpoint ? &self->start.normal : NULL, err);
-    }
+    if (status == COH_OK && args->resume != NULL)
+        status = make_ready(self, err);
+    if (status == COH_OK)
+        status = write_choices(self, err);
     if (status != COH_OK)
         return status;
     self->start.normal = job->normal;
+    self->start.choices = job->choices;
     if (coh_path(logs, NULL, "%s/log", self->folder.path) == COH_OK)
         coh_log_open(job->log, logs);
     return coh_agree(MPI_COMM_WORLD, make_chief(self, err), err);

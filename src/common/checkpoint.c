@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 coh_status coh_checkpoint_begin(const char *folder, coh_err *err)
 {
@@ -127,6 +128,10 @@ static coh_status write_manifest(coh_h5file *file, const coh_manifest *manifest,
                               manifest->normal.factor, err);
     if (status == COH_OK)
         status = write_config(file, config, err);
+    const char *choices = manifest->choices;
+    if (status == COH_OK && choices != NULL && choices[0] != '\0')
+        status = coh_h5_write(file, "choices", COH_H5_TEXT,
+                              (int64_t)strlen(choices), 1, choices, err);
     return status;
 }
 

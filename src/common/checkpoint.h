@@ -9,7 +9,8 @@
  *
  * part_S.h5   values float32 [n]; slot_0, slot_1 float32 [n]: optimizer state;
  *             blocks int64 [blocks, 3]: first parameter, count, version
- * manifest.h5 each field of coh_manifest by its name, and the text of config
+ * manifest.h5 each field of coh_manifest by its name, the text of config and of
+ *             choices
  *
  * hdf5.h is included by h5file.c and worker/dataset_hdf5.c only.
  * MPI: none; one rank writes one part. Collectivity is the caller's.
@@ -33,6 +34,8 @@ typedef struct coh_manifest {
     double best_score;   /* of eval.select: best; negative if none yet */
     int64_t best_step;
     coh_normal normal;
+    const char *choices; /* how the network is calculated: worker/nn/choice.h,
+                            as text; borrowed; written only; NULL: nothing */
 } coh_manifest;
 
 /* Make FOLDER, empty; what a died run left there is removed. FOLDER is the
@@ -75,6 +78,10 @@ coh_status coh_checkpoint_read_part(const char *folder, const coh_plan *plan,
 coh_status coh_checkpoint_read_weights(const char *folder,
                                        const coh_manifest *manifest,
                                        float *values, coh_err *err);
+
+/* The text of choices, *out owned by the caller: "" if there is none. */
+coh_status coh_checkpoint_read_choices(const char *folder, char **out,
+                                       coh_err *err);
 
 /* The config as it was, *out owned by the caller. */
 coh_status coh_checkpoint_read_config(const char *folder, char **out,

@@ -42,27 +42,53 @@ coh_status coh_checkpoint_read_manifest(const char *folder, coh_manifest *out,
     return status;
 }
 
-coh_status coh_checkpoint_read_config(const char *folder, char **out,
-                                      coh_err *err)
+/* A text of an open manifest, *out owned by the caller. */
+static coh_status read_text(coh_h5file *file, const char *name, char **out,
+                            coh_err *err)
 {
-    coh_h5file *file = NULL;
-    char *text = NULL;
     int64_t length = 0;
+    coh_status status = coh_h5_size(file, name, &length, err);
+    char *text = status == COH_OK ? calloc((size_t)length + 1, 1) : NULL;
 
-    coh_status status = open_manifest(folder, &file, err);
     if (status == COH_OK)
-        status = coh_h5_size(file, "config", &length, err);
-    if (status == COH_OK) {
-        text = calloc((size_t)length + 1, 1);
-        status = text == NULL ? coh_no_memory(err)
-                              : coh_h5_read(file, "config", COH_H5_TEXT, length,
-                                            text, err);
-    }
-    (void)coh_h5_close(&file, NULL);
+        status = text == NULL
+                     ? coh_no_memory(err)
+                     : coh_h5_read(file, name, COH_H5_TEXT, length, text, err);
     if (status == COH_OK)
         *out = text;
     else
         free(text);
+    return status;
+}
+
+coh_status coh_checkpoint_read_config(const char *folder, char **out,
+                                      coh_err *err)
+{
+    coh_h5file *file = NULL;
+
+    coh_status status = open_manifest(folder, &file, err);
+    if (status == COH_OK)
+        status = read_text(file, "config", out, err);
+    (void)coh_h5_close(&file, NULL);
+    return status;
+}
+
+coh_status coh_checkpoint_read_choices(const char *folder, char **out,
+                                       coh_err *err)
+{
+    coh_h5file *file = NULL;
+    int64_t length = 0;
+
+    coh_status status = open_manifest(folder, &file, err);
+    if (status != COH_OK)
+        return status;
+    if (coh_h5_size(file, "choices", &length, NULL) == COH_OK) {
+        status = read_text(file, "choices", out, err);
+    } else {
+        *out = calloc(1, 1);
+        status = *out == NULL ? coh_no_memory(err) : COH_OK;
+    }
+    (void)coh_h5_close(&file, NULL);
     return status;
 }
 

@@ -193,6 +193,7 @@ void coh_chief_end_save(coh_chief *self, coh_status parts, coh_err *err)
                       err->text);
         snprintf(self->reason, sizeof self->reason,
                  "the last checkpoint was not written: %.900s", err->text);
+        (void)coh_path_remove(self->save_folder, NULL); /* gives room back */
     }
     coh_registrar_saved(self->registrar);
 }

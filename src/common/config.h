@@ -53,6 +53,12 @@ typedef enum coh_normalize_over {
 } coh_normalize_over;
 typedef enum coh_select { COH_SELECT_LAST, COH_SELECT_BEST } coh_select;
 
+typedef enum coh_compute_algorithm {
+    COH_COMPUTE_AUTO,
+    COH_COMPUTE_DIRECT,
+    COH_COMPUTE_WINOGRAD
+} coh_compute_algorithm;
+
 typedef struct coh_list {
     int count;
     char **items; /* [count], owned */
@@ -148,6 +154,7 @@ typedef struct coh_config {
     } checkpoint;
     struct {
         int64_t threads;
+        int algorithm;
     } compute;
     struct {
         coh_ints input;

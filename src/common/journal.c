@@ -393,13 +393,15 @@ coh_status coh_journal_summary(coh_journal *self, coh_status status,
                         strerror(errno));
     write_summary(self, status, reason, staleness, loads, out);
     const bool bad = ferror(out) != 0;
-    if (fclose(out) != 0 || bad)
-        return coh_fail(err, COH_E_IO, "cannot write '%s': %s", temporary,
+    ok = fclose(out) == 0 && !bad
+             ? coh_path_sync(temporary, err)
+             : coh_fail(err, COH_E_IO, "cannot write '%s': %s", temporary,
                         strerror(errno));
-    ok = coh_path_sync(temporary, err);
     if (ok == COH_OK)
         ok = coh_path_rename(temporary, path, err);
     if (ok == COH_OK)
         say_end(self, status);
+    else
+        (void)coh_path_remove(temporary, NULL);
     return ok;
 }

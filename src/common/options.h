@@ -136,6 +136,9 @@
     ROOM("compute", "how a worker calculates")                                 \
     INT("compute.threads", compute.threads, 0, 0, 4096, "threads",             \
         "threads a worker; 0 is its share of the cores it may use")            \
+    ENUM("compute.algorithm", compute.algorithm, 0, "auto|direct|winograd",    \
+         "auto: each layer and pass as it measures fastest; direct; or "       \
+         "Winograd wherever the library has it")                               \
     ROOM("model", "the network, layer by layer")                               \
     INTS("model.input", model.input, 3, 1, 1000000,                            \
          "shape of a sample: [channels, height, width]")

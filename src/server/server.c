@@ -66,7 +66,7 @@ static coh_status order_all(server *self, coh_order *order, coh_err *err)
 static coh_status collect_parts(server *self, coh_status *parts, coh_err *why,
                                 coh_err *err)
 {
-    coh_answer answer;
+    coh_answer answer = { 0 };
 
     for (int s = 1; s < self->setup.plan->servers; s++) {
         const coh_status status = message(
@@ -122,7 +122,7 @@ static coh_status collect_load(server *self, int s, int64_t *bins,
 {
     const int rank = coh_plan_server_rank(self->setup.plan, s);
     const int64_t bytes = staleness_bytes(self);
-    coh_answer answer;
+    coh_answer answer = { 0 };
 
     coh_status status = message(self, COH_XFER_RECV, rank, COH_TAG_ANSWER,
                                 &answer, sizeof answer, "a server's load", err);

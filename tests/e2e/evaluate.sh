@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.bash"
 
 evaluate() { # RANKS ARG...
-    timeout 60 "$MPIEXEC" -n "$1" "$cohort" eval "${@:2}" --json
+    timeout 60 $MPIEXEC -n "$1" "$cohort" eval "${@:2}" --json
 }
 value() { # KEY
     sed -n 's/^ *"'"$1"'": \([^,]*\),\{0,1\}$/\1/p'

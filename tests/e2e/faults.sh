@@ -51,9 +51,9 @@ holds "no config" "$work/usage" "none.yaml.*No such file"
 
 # A rank that falls silent: found by the deadline, told in the summary, exit
 # code 6 (what the launcher makes of it is its own).
-timeout 60 "$MPIEXEC" -n 3 "$cohort" train "$here/small.yaml" \
+timeout 60 $MPIEXEC -n 3 "$cohort" train "$here/small.yaml" \
     --set run.out="$work" --set run.name=silent --set groups=2 \
-    --set servers=1 --set train.epochs=1e7 --set exchange.timeout=2 \
+    --set servers=1 --set train.epochs=1e7 --set exchange.timeout=4 \
     >"$work/silent.out" 2>&1 &
 pid=$!
 for i in $(seq 100); do

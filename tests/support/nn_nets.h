@@ -216,7 +216,8 @@ static inline float *nn_weights_new(const coh_model *model)
 
 /* A full batch, a net for training and inference, no step yet. Gradient and
  * log_probs are NaN, so that what a step leaves out is found. */
-static inline nn_trial nn_trial_new(const nn_case *net, int threads)
+static inline nn_trial nn_trial_new_by(const nn_case *net, int threads,
+                                       const coh_choices *choices)
 {
     nn_trial self = { .model = nn_model_new(net) };
     const int64_t outputs = net->batch * self.model->classes + 1;
@@ -229,10 +230,16 @@ static inline nn_trial nn_trial_new(const nn_case *net, int threads)
     ck_assert(self.gradient != NULL && self.log_probs != NULL);
     memset(self.gradient, 0xff, (size_t)self.model->parameters * sizeof(float));
     memset(self.log_probs, 0xff, (size_t)outputs * sizeof(float));
-    coh_net_new(self.model, net->batch, net->batch, NN_SEED, threads,
+    coh_net_new(self.model, net->batch, net->batch, NN_SEED, threads, choices,
                 &self.compute, &err);
     ck_assert_msg(self.compute.self != NULL, "%s", err.text);
     return self;
+}
+
+/* The same, all direct. */
+static inline nn_trial nn_trial_new(const nn_case *net, int threads)
+{
+    return nn_trial_new_by(net, threads, NULL);
 }
 
 static inline void nn_trial_train(nn_trial *self)

@@ -138,6 +138,20 @@ START_TEST(the_config_reads_back_as_it_is_written)
 }
 END_TEST
 
+/* None is none: checkpoints of before have no such text. */
+START_TEST(the_choices_read_back_and_may_be_missing)
+{
+    static const char *const texts[] = { "choices 1\nend\n", "", NULL };
+    char *text = NULL;
+
+    manifest.choices = texts[_i];
+    save("new");
+    must(coh_checkpoint_read_choices(scratch_path("new"), &text, &err));
+    ck_assert_str_eq(text, texts[_i] == NULL ? "" : texts[_i]);
+    free(text);
+}
+END_TEST
+
 START_TEST(weights_are_put_together_from_all_parts)
 {
     float values[PARAMETERS];
@@ -463,6 +477,7 @@ static Suite *checkpoint_suite(void)
     tcase_add_loop_test(core, a_part_reads_back_bit_for_bit, 0, SERVERS);
     tcase_add_test(core, the_manifest_reads_back);
     tcase_add_test(core, the_config_reads_back_as_it_is_written);
+    tcase_add_loop_test(core, the_choices_read_back_and_may_be_missing, 0, 3);
     tcase_add_test(core, weights_are_put_together_from_all_parts);
     tcase_add_test(core, a_worker_that_owns_all_saves_all);
     tcase_add_test(core,

@@ -306,9 +306,9 @@ START_TEST(another_epoch_or_seed_drops_others)
     ck_assert(!same_gradient(&trial, first));
 
     trial.batch->epoch--;
-    ck_assert_int_eq(
-        coh_net_new(trial.model, 3, 0, NN_SEED + 1, NN_THREADS, &other, NULL),
-        COH_OK);
+    ck_assert_int_eq(coh_net_new(trial.model, 3, 0, NN_SEED + 1, NN_THREADS,
+                                 NULL, &other, NULL),
+                     COH_OK);
     other.train(other.self, trial.batch, trial.weights, trial.gradient,
                 &trial.sums);
     ck_assert(!same_gradient(&trial, first));
@@ -401,7 +401,7 @@ START_TEST(either_step_may_be_left_out)
 
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(coh_net_new(trial.model, i == 0 ? 6 : 0,
-                                     i == 0 ? 0 : 6, NN_SEED, NN_THREADS,
+                                     i == 0 ? 0 : 6, NN_SEED, NN_THREADS, NULL,
                                      &half[i], NULL),
                          COH_OK);
     half[0].train(half[0].self, trial.batch, trial.weights, trial.gradient,
@@ -424,8 +424,9 @@ START_TEST(a_layer_that_onednn_refuses_is_named)
     coh_err err = COH_ERR_INIT;
 
     model->layers[3].pad_after[0] += 5; /* does not fit the output any more */
-    ck_assert_int_eq(coh_net_new(model, 6, 6, 0, NN_THREADS, &compute, &err),
-                     COH_E_FAILED);
+    ck_assert_int_eq(
+        coh_net_new(model, 6, 6, 0, NN_THREADS, NULL, &compute, &err),
+        COH_E_FAILED);
     ck_assert_ptr_null(compute.self);
     ck_assert_msg(strstr(err.text, "layer3") != NULL, "%s", err.text);
     ck_assert_msg(strstr(err.text, "invalid_arguments") != NULL, "%s",
@@ -441,9 +442,9 @@ START_TEST(a_batch_that_memory_cannot_hold_is_refused)
     coh_compute compute = { 0 };
     coh_err err = COH_ERR_INIT;
 
-    ck_assert_int_lt(
-        coh_net_new(model, (int64_t)1 << 46, 0, 0, NN_THREADS, &compute, &err),
-        0);
+    ck_assert_int_lt(coh_net_new(model, (int64_t)1 << 46, 0, 0, NN_THREADS,
+                                 NULL, &compute, &err),
+                     0);
     ck_assert_ptr_null(compute.self);
     ck_assert_str_ne(err.text, "");
     coh_model_destroy(&model);

@@ -2,6 +2,7 @@
  * dnnl.h. */
 #include "worker/nn/dnn.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,14 @@ void coh_dnn_version(char *out, size_t size)
              version->patch);
 }
 
+int coh_dnn_block(void)
+{
+    const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    const unsigned wide = (unsigned)dnnl_cpu_isa_avx512_core;
+
+    return (isa & wide) == wide ? 16 : 8;
+}
+
 coh_status coh_dnn_new(coh_dnn **out, coh_err *err)
 {
     coh_dnn *self = calloc(1, sizeof *self);
@@ -121,21 +130,91 @@ bool coh_dims_equal(coh_dims self, coh_dims other)
     return true;
 }
 
-/* A descriptor of float32 values in row-major order, or in any (plain false).
- * No dims: *out is NULL. */
-static dnnl_status_t describe(coh_dims dims, bool plain, owned_md *out)
+/* An axis that is cut into blocks is a capital letter; its blocks stand behind,
+ * with their size. Axes of length 1 may come in any format. */
+static void name_blocks(const blocking *how, coh_dims dims, const char *letters,
+                        FILE *out)
+{
+    bool done[COH_DIMS_MAX] = { false };
+
+    for (int n = 0; n < dims.count; n++) {
+        int next = -1;
+        for (int i = 0; i < dims.count; i++) {
+            if (!done[i] && (next < 0 || how->stride[i] > how->stride[next]))
+                next = i;
+        }
+        bool is_cut = false;
+        for (int b = 0; b < how->nblocks; b++)
+            is_cut = is_cut || how->axis[b] == next;
+        done[next] = true;
+        fputc(is_cut ? toupper(letters[next]) : letters[next], out);
+    }
+    for (int b = 0; b < how->nblocks; b++)
+        fprintf(out, "%d%c", (int)how->block[b], letters[how->axis[b]]);
+}
+
+void coh_layout_write(const coh_layout *self, char *out, size_t size)
+{
+    static const char *const letters[] = {
+        "", "x", "nc", "ncw", "nchw", "goihw"
+    };
+    const coh_dims dims = md_dims(MD(self));
+    blocking how;
+
+    FILE *text = fmemopen(out, size, "w");
+    COH_ASSERT(text != NULL);
+    if (md_blocking(MD(self), &how) && dims.count <= 5)
+        name_blocks(&how, dims, letters[dims.count], text);
+    else
+        fputs("packed", text);
+    fclose(text);
+    out[size - 1] = '\0';
+}
+
+static dnnl_format_tag_t tag_of(coh_format format, int count)
 {
     static const dnnl_format_tag_t row_major[] = {
         dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde
     };
 
-    COH_ASSERT(dims.count <= 5);
+    COH_ASSERT(count <= 5 && (count == 4 || format <= COH_FORMAT_PLAIN));
+    switch (format) {
+    case COH_FORMAT_PLAIN:
+        return row_major[count];
+    case COH_FORMAT_LAST:
+        return dnnl_acdb;
+    case COH_FORMAT_BLOCKED:
+        return coh_dnn_block() == 16 ? dnnl_aBcd16b : dnnl_aBcd8b;
+    default:
+        return dnnl_format_tag_any;
+    }
+}
+
+/* A descriptor of float32 values. No dims: *out is NULL. */
+static dnnl_status_t describe(coh_dims dims, coh_format format, owned_md *out)
+{
     *out = NULL;
     if (dims.count == 0)
         return dnnl_success;
     return dnnl_memory_desc_create_with_tag(
-        out, dims.count, dims.size, dnnl_f32,
-        plain ? row_major[dims.count] : dnnl_format_tag_any);
+        out, dims.count, dims.size, dnnl_f32, tag_of(format, dims.count));
+}
+
+coh_format coh_layout_format(const coh_layout *self)
+{
+    const coh_dims dims = md_dims(MD(self));
+    const coh_format formats[] = { COH_FORMAT_PLAIN, COH_FORMAT_LAST };
+
+    for (int i = 0; i < (dims.count == 4 ? 2 : 1); i++) {
+        owned_md md = NULL;
+        const bool is_it = describe(dims, formats[i], &md) == dnnl_success &&
+                           dnnl_memory_desc_equal(md, MD(self)) != 0;
+        if (md != NULL)
+            dnnl_memory_desc_destroy(md);
+        if (is_it)
+            return formats[i];
+    }
+    return COH_FORMAT_BLOCKED;
 }
 
 coh_status coh_tensor_new(coh_dnn *dnn, const coh_layout *layout,
@@ -155,17 +234,24 @@ coh_status coh_tensor_new(coh_dnn *dnn, const coh_layout *layout,
     return COH_OK;
 }
 
-coh_status coh_tensor_new_plain(coh_dnn *dnn, coh_dims dims, coh_tensor **out,
-                                coh_err *err)
+coh_status coh_tensor_new_in(coh_dnn *dnn, coh_dims dims, coh_format format,
+                             coh_tensor **out, coh_err *err)
 {
-    owned_md md;
-    const dnnl_status_t code = describe(dims, true, &md);
+    owned_md md = NULL;
+    const dnnl_status_t code = describe(dims, format, &md);
     const coh_status status = code == dnnl_success
                                   ? coh_tensor_new(dnn, LAYOUT(md), out, err)
                                   : fail(err, code, "tensor");
 
-    dnnl_memory_desc_destroy(md);
+    if (md != NULL)
+        dnnl_memory_desc_destroy(md);
     return status;
+}
+
+coh_status coh_tensor_new_plain(coh_dnn *dnn, coh_dims dims, coh_tensor **out,
+                                coh_err *err)
+{
+    return coh_tensor_new_in(dnn, dims, COH_FORMAT_PLAIN, out, err);
 }
 
 coh_status coh_tensor_new_swapped(coh_dnn *dnn, coh_dims dims, coh_tensor **out,
@@ -237,17 +323,12 @@ typedef struct wanted {
     dnnl_primitive_attr_t attr;
 } wanted;
 
-/* The one place where the algorithm of convolutions is chosen. */
-static dnnl_alg_kind_t conv_algorithm(const coh_op_spec *spec)
-{
-    (void)spec;
-    return dnnl_convolution_direct;
-}
-
 static dnnl_status_t make_conv(const wanted *w, dnnl_engine_t engine,
                                dnnl_primitive_desc_t *pd)
 {
-    const dnnl_alg_kind_t algorithm = conv_algorithm(w->spec);
+    const dnnl_alg_kind_t algorithm =
+        w->spec->algorithm == COH_ALGORITHM_WINOGRAD ? dnnl_convolution_winograd
+                                                     : dnnl_convolution_direct;
 
     switch (w->spec->pass) {
     case COH_PASS_DATA:
@@ -393,7 +474,7 @@ static dnnl_status_t want_operand(const coh_operand *operand, owned_md *owned,
     dnnl_status_t code = dnnl_success;
 
     if (operand->layout == NULL)
-        code = describe(operand->dims, false, owned);
+        code = describe(operand->dims, operand->format, owned);
     *out = operand->layout != NULL ? MD(operand->layout) : *owned;
     return code;
 }
@@ -554,6 +635,22 @@ const coh_layout *coh_op_layout(const coh_op *self, coh_arg arg)
         self->pd, dnnl_query_exec_arg_md, arg_numbers[arg]);
 
     return md == NULL || dnnl_memory_desc_get_size(md) == 0 ? NULL : LAYOUT(md);
+}
+
+const char *coh_op_algorithm(const coh_op *self)
+{
+    const char *name = NULL;
+
+    if (dnnl_primitive_desc_query(self->pd, dnnl_query_impl_info_str, 0,
+                                  (void *)&name) != dnnl_success ||
+        name == NULL)
+        return "unknown";
+    return name;
+}
+
+bool coh_op_is_reference(const coh_op *self)
+{
+    return strncmp(coh_op_algorithm(self), "ref", 3) == 0;
 }
 
 void coh_op_bind(coh_op *self, coh_arg arg, const coh_tensor *tensor)

@@ -38,9 +38,18 @@ typedef struct coh_dims {
     int64_t size[COH_DIMS_MAX];
 } coh_dims;
 
+/* An order of values in memory, where no layout is at hand. */
+typedef enum coh_format {
+    COH_FORMAT_ANY,    /* the op chooses */
+    COH_FORMAT_PLAIN,  /* row-major */
+    COH_FORMAT_LAST,   /* channels last: nhwc */
+    COH_FORMAT_BLOCKED /* nChw16c; nChw8c where vectors have 8 floats */
+} coh_format;
+
 typedef struct coh_operand {
     coh_dims dims;
-    const coh_layout *layout; /* NULL: the op chooses */
+    const coh_layout *layout; /* NULL: `format` counts */
+    coh_format format;        /* of 4 axes if it is LAST or BLOCKED */
 } coh_operand;
 
 typedef enum coh_op_kind {
@@ -62,6 +71,12 @@ typedef enum coh_pass {
     COH_PASS_DATA,   /* backward, gradient of src */
     COH_PASS_WEIGHTS /* backward, gradient of weights and bias */
 } coh_pass;
+
+/* How a convolution is calculated. oneDNN 3 has no Winograd for processors. */
+typedef enum coh_algorithm {
+    COH_ALGORITHM_DIRECT,
+    COH_ALGORITHM_WINOGRAD
+} coh_algorithm;
 
 /* In a backward pass src, weights, bias, dst are the gradients, except what
  * is read: weights in PASS_DATA, src in PASS_WEIGHTS. The backward pass of
@@ -90,15 +105,19 @@ typedef struct coh_op_spec {
     coh_op_kind kind;
     coh_pass pass;
     coh_operand src, weights, bias, dst;
-    coh_window window; /* conv, deconv and pools */
-    float slope;       /* of relu below 0 */
-    bool then_relu;    /* forward of conv, dense: relu with `slope` on top */
+    coh_window window;       /* conv, deconv and pools */
+    coh_algorithm algorithm; /* conv */
+    float slope;             /* of relu below 0 */
+    bool then_relu; /* forward of conv, dense: relu with `slope` on top */
     const coh_op *forward; /* of a backward pass: its COH_PASS_TRAIN; borrowed
                               while this op lives */
 } coh_op_spec;
 
 /* "3.7.2": the library that is loaded, not the one built with. */
 void coh_dnn_version(char *out, size_t size);
+
+/* Channels in a block of COH_FORMAT_BLOCKED: 16 or 8. */
+int coh_dnn_block(void);
 
 /* On COH_OK *out is the caller's. Fails with COH_E_FAILED, COH_E_NOMEM. */
 coh_status coh_dnn_new(coh_dnn **out, coh_err *err);
@@ -107,6 +126,9 @@ void coh_dnn_destroy(coh_dnn **self);
 /* A tensor that points nowhere yet; its layout is copied. */
 coh_status coh_tensor_new(coh_dnn *dnn, const coh_layout *layout,
                           coh_tensor **out, coh_err *err);
+/* The same in that order, which is not COH_FORMAT_ANY. */
+coh_status coh_tensor_new_in(coh_dnn *dnn, coh_dims dims, coh_format format,
+                             coh_tensor **out, coh_err *err);
 /* The same, row-major. */
 coh_status coh_tensor_new_plain(coh_dnn *dnn, coh_dims dims, coh_tensor **out,
                                 coh_err *err);
@@ -123,6 +145,8 @@ const coh_layout *coh_tensor_layout(const coh_tensor *self);
 coh_dims coh_tensor_dims(const coh_tensor *self);
 
 size_t coh_layout_bytes(const coh_layout *self);
+/* COH_FORMAT_PLAIN or _LAST if it is that, else _BLOCKED. */
+coh_format coh_layout_format(const coh_layout *self);
 bool coh_layout_equal(const coh_layout *self, const coh_layout *other);
 bool coh_dims_equal(coh_dims self, coh_dims other);
 
@@ -137,6 +161,16 @@ void coh_op_destroy(coh_op **self);
 
 /* NULL if the op has no such argument. */
 const coh_layout *coh_op_layout(const coh_op *self, coh_arg arg);
+
+/* oneDNN's name of what it runs: "jit:avx512_core". Borrowed from the op. */
+const char *coh_op_algorithm(const coh_op *self);
+
+/* Is that the plain loops oneDNN falls back on? They take 1000 times longer. */
+bool coh_op_is_reference(const coh_op *self);
+
+/* The order of the values in memory, outermost first, and the block: "nchw",
+ * "nhwc", "nChw16c"; "packed" if only oneDNN knows. */
+void coh_layout_write(const coh_layout *self, char *out, size_t size);
 
 /* The tensor is borrowed, and may be pointed elsewhere between runs. */
 void coh_op_bind(coh_op *self, coh_arg arg, const coh_tensor *tensor);

@@ -8,6 +8,13 @@
 #ifndef COH_WORKER_NN_DNN_V2_H
 #define COH_WORKER_NN_DNN_V2_H
 
+/* How values lie: a stride for each axis, in values, then blocks inside. */
+typedef struct blocking {
+    int64_t stride[COH_DIMS_MAX];
+    int nblocks;
+    int64_t block[COH_DIMS_MAX], axis[COH_DIMS_MAX]; /* [nblocks] */
+} blocking;
+
 #if DNNL_VERSION_MAJOR >= 3
 
 typedef dnnl_memory_desc_t owned_md;
@@ -24,6 +31,27 @@ static coh_dims md_dims(const_dnnl_memory_desc_t md)
     return dims;
 }
 
+/* False if the layout is not one of strides and blocks. */
+static bool md_blocking(const_dnnl_memory_desc_t md, blocking *out)
+{
+    dnnl_format_kind_t kind = dnnl_format_kind_undef;
+    const dnnl_dims_t *strides = NULL, *blocks = NULL, *axes = NULL;
+
+    dnnl_memory_desc_query(md, dnnl_query_format_kind, &kind);
+    if (kind != dnnl_blocked)
+        return false;
+    dnnl_memory_desc_query(md, dnnl_query_strides, &strides);
+    dnnl_memory_desc_query(md, dnnl_query_inner_nblks_s32, &out->nblocks);
+    dnnl_memory_desc_query(md, dnnl_query_inner_blks, &blocks);
+    dnnl_memory_desc_query(md, dnnl_query_inner_idxs, &axes);
+    for (int i = 0; i < COH_DIMS_MAX; i++) {
+        out->stride[i] = (*strides)[i];
+        out->block[i] = i < out->nblocks ? (*blocks)[i] : 0;
+        out->axis[i] = i < out->nblocks ? (*axes)[i] : 0;
+    }
+    return true;
+}
+
 #else
 
 typedef dnnl_memory_desc_t *owned_md;
@@ -36,6 +64,21 @@ static coh_dims md_dims(const_dnnl_memory_desc_t md)
     for (int i = 0; i < dims.count && i < COH_DIMS_MAX; i++)
         dims.size[i] = md->dims[i];
     return dims;
+}
+
+static bool md_blocking(const_dnnl_memory_desc_t md, blocking *out)
+{
+    const dnnl_blocking_desc_t *from = &md->format_desc.blocking;
+
+    if (md->format_kind != dnnl_blocked)
+        return false;
+    out->nblocks = from->inner_nblks;
+    for (int i = 0; i < COH_DIMS_MAX; i++) {
+        out->stride[i] = from->strides[i];
+        out->block[i] = i < out->nblocks ? from->inner_blks[i] : 0;
+        out->axis[i] = i < out->nblocks ? from->inner_idxs[i] : 0;
+    }
+    return true;
 }
 
 static dnnl_status_t dnnl_memory_desc_create_with_tag(owned_md *md, int count,

@@ -133,6 +133,17 @@ coh_status coh_graph_value(coh_graph *self, const coh_layout *layout, int slot,
     return settle(self, value, err);
 }
 
+coh_status coh_graph_in(coh_graph *self, coh_dims dims, coh_format format,
+                        int slot, coh_value **out, coh_err *err)
+{
+    coh_value *value = add_value(self, slot, 0);
+    if (value == NULL)
+        return no_memory(err);
+
+    *out = value;
+    return coh_tensor_new_in(self->dnn, dims, format, &value->tensor, err);
+}
+
 coh_status coh_graph_plain(coh_graph *self, coh_dims dims, int slot,
                            int64_t first, coh_value **out, coh_err *err)
 {
@@ -219,7 +230,9 @@ coh_status coh_graph_append(coh_tape *tape,
         tape->actions = actions;
         tape->room = room;
     }
-    tape->actions[tape->count++] = (coh_action){ run, thing };
+    tape->actions[tape->count++] = (coh_action){
+        .run = run, .self = thing, .layer = tape->layer, .pass = tape->pass
+    };
     return COH_OK;
 }
 
@@ -240,7 +253,9 @@ coh_status coh_graph_append_op(coh_graph *self, coh_tape *tape, coh_op *op,
                                 err));
         coh_op_bind(op, COH_ARG_SCRATCHPAD, scratchpad->tensor);
     }
-    return coh_graph_append(tape, run_op, op, err);
+    COH_TRY(coh_graph_append(tape, run_op, op, err));
+    tape->actions[tape->count - 1].op = op;
+    return COH_OK;
 }
 
 coh_status coh_graph_copy(coh_graph *self, coh_tape *tape, const char *name,
@@ -252,7 +267,9 @@ coh_status coh_graph_copy(coh_graph *self, coh_tape *tape, const char *name,
     COH_TRY(coh_op_new_reorder(self->dnn, name, from->tensor, to->tensor, &op,
                                err));
     COH_TRY(keep(self, NULL, op, err));
-    return coh_graph_append_op(self, tape, op, err);
+    COH_TRY(coh_graph_append_op(self, tape, op, err));
+    tape->actions[tape->count - 1].is_copy = true;
+    return COH_OK;
 }
 
 coh_status coh_graph_convert(coh_graph *self, coh_tape *tape, const char *name,

@@ -26,6 +26,7 @@
 
 #include "common/model.h"
 #include "worker/compute.h"
+#include "worker/nn/choice.h"
 #include "worker/nn/dnn.h"
 
 /* Leave the function with the status of what failed. */
@@ -67,11 +68,17 @@ typedef struct coh_run {
 typedef struct coh_action {
     void (*run)(void *self, const coh_run *run);
     void *self; /* borrowed: kept by the graph */
+    int layer;  /* in the model: for whom it is done */
+    coh_pass pass;
+    const coh_op *op; /* what `run` runs, if it is one; borrowed */
+    bool is_copy;     /* a change of layout */
 } coh_action;
 
 typedef struct coh_tape {
     int count, room;
     coh_action *actions; /* [room], owned */
+    int layer;           /* whose actions are appended now, */
+    coh_pass pass;       /* and for which pass */
 } coh_tape;
 
 /* A slot that values share, one after the other. */
@@ -88,6 +95,7 @@ typedef struct coh_graph {
     int64_t batch;
     bool training;
     uint64_t seed;
+    const coh_choices *choices; /* borrowed while it is built; NULL: direct */
     coh_tape forward, backward;
     coh_value *values; /* list, owned */
     coh_kept *kept;    /* list, owned */
@@ -105,7 +113,11 @@ typedef struct coh_node {
     bool needs_diff_src; /* there are weights behind its input */
     bool then_relu;      /* the layer that takes dst is done as part of this */
     bool done_before;    /* this layer is done as part of the one it takes */
-    float slope;         /* of that relu */
+    bool done_behind;    /* its backward pass is that of the one behind */
+    bool is_stem;        /* done by stem.h, up to the pool */
+    bool only_pooled;    /* backward does not need what it makes */
+    const coh_layer *relu; /* of a pool: whose backward pass it does first */
+    float slope;           /* of then_relu */
     coh_value *src, *dst, *diff;
     coh_value *srcs[COH_FROM_MAX], *diffs[COH_FROM_MAX];
     coh_op *op;        /* of forward */
@@ -118,7 +130,8 @@ typedef struct coh_node {
  * They fail with COH_E_FAILED or COH_E_NOMEM, as dnn.h says. */
 typedef coh_status coh_build(coh_graph *graph, coh_node *node, coh_err *err);
 coh_build coh_linear_forward, coh_linear_backward; /* conv2d, deconv2d, dense */
-coh_build coh_pool_forward, coh_pool_backward;     /* all pools, upsample */
+coh_build coh_stem_build_forward, coh_stem_build_backward; /* a stem */
+coh_build coh_pool_forward, coh_pool_backward;       /* all pools, upsample */
 coh_build coh_eltwise_forward, coh_eltwise_backward; /* relu, ..., softmax */
 coh_build coh_crop_forward, coh_crop_backward;
 coh_build coh_norm_forward, coh_norm_backward; /* layer_norm */
@@ -126,6 +139,12 @@ coh_build coh_dropout_forward, coh_dropout_backward;
 coh_build coh_add_forward, coh_add_backward;
 coh_build coh_concat_forward, coh_concat_backward;
 coh_build coh_loss_forward, coh_loss_backward;
+
+/* The backward pass of `relu`, which made `made`: *diff, its gradient, is
+ * changed in place, or in a copy in made's layout. */
+coh_status coh_relu_backward(coh_graph *graph, const coh_layer *relu,
+                             const coh_value *made, coh_value **diff,
+                             coh_err *err);
 
 /* On COH_OK *out is the caller's. Fails with COH_E_NOMEM. */
 coh_status coh_graph_new(coh_dnn *dnn, int64_t batch, bool training,
@@ -137,6 +156,10 @@ void coh_graph_destroy(coh_graph **self);
 /* A value of the graph, in `slot` (COH_SLOT_OWN: a slot of its own). */
 coh_status coh_graph_value(coh_graph *self, const coh_layout *layout, int slot,
                            coh_value **out, coh_err *err);
+
+/* The same in that format. */
+coh_status coh_graph_in(coh_graph *self, coh_dims dims, coh_format format,
+                        int slot, coh_value **out, coh_err *err);
 
 /* The same, row-major. `first` is for the two flat vectors, else 0. */
 coh_status coh_graph_plain(coh_graph *self, coh_dims dims, int slot,
@@ -222,13 +245,13 @@ static inline coh_dims coh_dims_of(int64_t batch, coh_shape shape)
 
 static inline coh_operand coh_operand_of(const coh_value *value)
 {
-    return (coh_operand){ coh_tensor_dims(value->tensor),
-                          coh_tensor_layout(value->tensor) };
+    return (coh_operand){ .dims = coh_tensor_dims(value->tensor),
+                          .layout = coh_tensor_layout(value->tensor) };
 }
 
 static inline coh_operand coh_operand_any(coh_dims dims)
 {
-    return (coh_operand){ dims, NULL };
+    return (coh_operand){ .dims = dims };
 }
 
 #endif

@@ -3,14 +3,15 @@
 
 #include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
 
 #include "worker/nn/graph.h"
-
-enum { ALIGN_BYTES = 64 };
+#include "worker/nn/layer_ops.h"
+#include "worker/nn/pages.h"
+#include "worker/nn/profile.h"
+#include "worker/nn/stem.h"
 
 typedef struct net {
     int threads;
@@ -66,41 +67,80 @@ static const struct {
 
 /* --- building ----------------------------------------------------------- */
 
-static bool is_relu(const coh_layer *layer)
+/* The only layer that takes the output of layer i; -1 if several do. */
+static int only_user(const coh_model *model, int i)
 {
-    return layer->spec.kind == COH_LAYER_RELU ||
-           layer->spec.kind == COH_LAYER_LEAKY_RELU;
+    int user = -1;
+
+    return coh_model_users(model, i, &user) == 1 ? user : -1;
 }
 
-/* A relu is done by the conv2d or dense it takes from, if nobody else wants
- * what that gives. */
-static void fuse_relu(const coh_model *model, coh_node *nodes, int i)
+/* A relu becomes part of the conv2d or dense before it, and its backward pass
+ * part of a maxpool behind it. Of what is only pooled, backward needs nothing
+ * but the places of the largest values. Only if nobody else takes what is
+ * between. */
+static void join_relu(const coh_model *model, coh_node *nodes, int i,
+                      bool training)
 {
     const coh_layer_kind kind = model->layers[i].spec.kind;
-    int user = 0;
+    int behind = only_user(model, i), relu = -1;
 
     if (kind != COH_LAYER_CONV2D && kind != COH_LAYER_DENSE)
         return;
-    if (coh_model_users(model, i, &user) != 1 || !is_relu(&model->layers[user]))
+    if (behind >= 0 && coh_layer_is_relu(&model->layers[behind])) {
+        relu = behind;
+        nodes[i].then_relu = nodes[relu].done_before = true;
+        if (model->layers[relu].spec.kind == COH_LAYER_LEAKY_RELU)
+            nodes[i].slope = (float)model->layers[relu].spec.slope;
+        behind = only_user(model, relu);
+    }
+    if (!training || behind < 0 ||
+        model->layers[behind].spec.kind != COH_LAYER_MAXPOOL)
         return;
-    nodes[i].then_relu = nodes[user].done_before = true;
-    if (model->layers[user].spec.kind == COH_LAYER_LEAKY_RELU)
-        nodes[i].slope = (float)model->layers[user].spec.slope;
+    nodes[i].only_pooled = true;
+    if (relu >= 0) {
+        nodes[relu].done_behind = true;
+        nodes[behind].relu = &model->layers[relu];
+    }
+}
+
+/* A first layer with weights, if that was chosen and can be: up to its pool
+ * each layer has one user, the next. */
+static void make_stem(const coh_graph *graph, const coh_model *model,
+                      coh_node *nodes, int i)
+{
+    int pool = 0;
+
+    if (coh_choices_way(graph->choices, i, COH_CHOSEN_WEIGHTS) !=
+            COH_WAY_STEM ||
+        !graph->training || nodes[i].needs_diff_src || coh_dnn_block() != 16 ||
+        !coh_stem_can_run() || !coh_stem_fits(&model->layers[i], &pool))
+        return;
+    for (int k = i; k < i + pool; k++) {
+        if (only_user(model, k) != k + 1)
+            return;
+    }
+    nodes[i].is_stem = true;
+    for (int k = i + 1; k <= i + pool; k++)
+        nodes[k].done_before = nodes[k].done_behind = true;
 }
 
 /* nodes[nlayers], zeroed: which layer is what to its neighbours. */
-static void plan_nodes(const coh_model *model, coh_node *nodes)
+static void plan_nodes(const coh_graph *graph, const coh_model *model,
+                       coh_node *nodes)
 {
     for (int i = 0; i < model->nlayers; i++) {
         const coh_layer *layer = &model->layers[i];
         nodes[i].layer = layer;
         nodes[i].index = i;
         nodes[i].needs_diff_src = layer->needs_diff[0];
-        fuse_relu(model, nodes, i);
+        join_relu(model, nodes, i, graph->training);
         for (int k = 0; k < layer->ninputs; k++)
             if (layer->inputs[k] >= 0)
                 nodes[layer->inputs[k]].last_use = i;
     }
+    for (int i = 0; i < model->nlayers; i++)
+        make_stem(graph, model, nodes, i);
 }
 
 static coh_status build_forward(coh_graph *graph, const coh_model *model,
@@ -112,6 +152,8 @@ static coh_status build_forward(coh_graph *graph, const coh_model *model,
                             COH_SLOT_IMAGES, 0, &images, err));
     for (int i = 0; i < model->nlayers; i++) {
         const coh_layer *layer = nodes[i].layer;
+        graph->forward.layer = i;
+        graph->forward.pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER;
         for (int k = 0; k < layer->ninputs; k++) {
             const int from = layer->inputs[k];
             nodes[i].srcs[k] = from < 0 ? images : nodes[from].dst;
@@ -152,6 +194,8 @@ static coh_status build_backward(coh_graph *graph, coh_node *nodes, int last,
         const coh_layer_spec *spec = &node->layer->spec;
         if (node->diff == NULL && !coh_layer_is_loss(spec->kind))
             continue; /* no weights behind it */
+        graph->backward.layer = i;
+        graph->backward.pass = COH_PASS_DATA;
         if (node->diff != NULL)
             COH_TRY(coh_graph_reshape(graph, &graph->backward, spec->name,
                                       coh_tensor_dims(node->dst->tensor),
@@ -174,7 +218,7 @@ static coh_status build(coh_graph *graph, const coh_model *model, coh_err *err)
         return coh_fail(err, COH_E_NOMEM, "no memory for %d layers",
                         model->nlayers);
 
-    plan_nodes(model, nodes);
+    plan_nodes(graph, model, nodes);
     coh_status status = build_forward(graph, model, nodes, err);
     if (status == COH_OK && graph->training)
         status = build_backward(graph, nodes, model->nlayers - 1, err);
@@ -184,13 +228,15 @@ static coh_status build(coh_graph *graph, const coh_model *model, coh_err *err)
 
 /* *out stays NULL if batch is 0. */
 static coh_status new_graph(coh_dnn *dnn, const coh_model *model, int64_t batch,
-                            bool training, uint64_t seed, coh_graph **out,
+                            bool training, uint64_t seed,
+                            const coh_choices *choices, coh_graph **out,
                             coh_err *err)
 {
     COH_ASSERT(batch >= 0);
     if (batch == 0)
         return COH_OK;
     COH_TRY(coh_graph_new(dnn, batch, training, seed, out, err));
+    (*out)->choices = choices;
     return build(*out, model, err);
 }
 
@@ -199,15 +245,14 @@ static coh_status place(net *self, coh_err *err)
 {
     const size_t train = self->train ? coh_graph_bytes(self->train) : 0;
     const size_t infer = self->infer ? coh_graph_bytes(self->infer) : 0;
-    const size_t bytes = (train > infer ? train : infer) + ALIGN_BYTES;
+    const size_t bytes = train > infer ? train : infer;
 
-    self->arena = aligned_alloc(ALIGN_BYTES, bytes);
+    self->arena = coh_pages_new(bytes);
     if (self->arena == NULL)
         return coh_fail(err, COH_E_NOMEM,
                         "no memory for the network's values: %.3f GiB; use a "
                         "smaller train.batch or eval.batch",
                         (double)bytes / (1 << 30));
-    memset(self->arena, 0, bytes);
     if (self->train != NULL)
         coh_graph_place(self->train, self->arena);
     if (self->infer != NULL)
@@ -288,9 +333,40 @@ static void destroy(void **thing)
     *thing = NULL;
 }
 
+/* --- timing ------------------------------------------------------------- */
+
+static net *net_of(const coh_compute *compute)
+{
+    COH_ASSERT(compute->train == train);
+    return compute->self;
+}
+
+int coh_net_parts(const coh_compute *compute, coh_step_part *parts)
+{
+    const net *self = net_of(compute);
+
+    COH_ASSERT(self->train != NULL);
+    return coh_profile_parts(self->train, parts);
+}
+
+void coh_net_time(const coh_compute *compute, const coh_batch *batch,
+                  const float *weights, float *gradient, coh_step_part *parts,
+                  double *seconds)
+{
+    const net *self = net_of(compute);
+    coh_step_sums sums;
+    const coh_run run = { .batch = batch, .sums = &sums };
+
+    COH_ASSERT(self->train != NULL && batch->capacity == self->train->batch);
+    set_up_threads(self);
+    coh_graph_point(self->train, batch->images, weights, gradient);
+    *seconds = coh_profile_run(self->train, &run, parts);
+}
+
 coh_status coh_net_new(const coh_model *model, int64_t train_batch,
                        int64_t infer_batch, uint64_t seed, int threads,
-                       coh_compute *out, coh_err *err)
+                       const coh_choices *choices, coh_compute *out,
+                       coh_err *err)
 {
     net *self = calloc(1, sizeof *self);
     if (self == NULL)
@@ -300,10 +376,10 @@ coh_status coh_net_new(const coh_model *model, int64_t train_batch,
     set_up_threads(self); /* before primitives are made for so many */
     coh_status status = coh_dnn_new(&self->dnn, err);
     if (status == COH_OK)
-        status = new_graph(self->dnn, model, train_batch, true, seed,
+        status = new_graph(self->dnn, model, train_batch, true, seed, choices,
                            &self->train, err);
     if (status == COH_OK)
-        status = new_graph(self->dnn, model, infer_batch, false, seed,
+        status = new_graph(self->dnn, model, infer_batch, false, seed, choices,
                            &self->infer, err);
     if (status == COH_OK)
         status = place(self, err);

@@ -7,7 +7,8 @@
  * The caller's vectors are plain (model.h); layouts of oneDNN's own never
  * leave this room.
  *
- * Results: the same bits for the same input, threads, and kind of machine.
+ * Results: the same bits for the same input, choices, threads, and kind of
+ * machine.
  * Gradients of layers before the first with weights are not calculated.
  * Dropout is a pure function of seed, layer, epoch, sample and position.
  * Denormal numbers count as 0 in every OpenMP thread from the first step on,
@@ -21,15 +22,30 @@
 
 #include "common/model.h"
 #include "worker/compute.h"
+#include "worker/nn/choice.h"
+#include "worker/nn/profile.h"
 
 /* Make the steps of `model`, for training batches of capacity train_batch and
  * inference batches of infer_batch; 0: that step is never called. `threads` is
  * set for all OpenMP of the calling thread; 0 leaves it as it is. `model` is
- * borrowed during the call.
+ * borrowed during the call. So is `choices`, of this model: how each pass is
+ * calculated; NULL: direct convolutions in oneDNN's layouts. A way that oneDNN
+ * refuses becomes direct.
  * On COH_OK *out is the caller's, to end with out->destroy(&out->self).
  * Fails with COH_E_NOMEM, or COH_E_FAILED: the layer that oneDNN refused. */
 coh_status coh_net_new(const coh_model *model, int64_t train_batch,
                        int64_t infer_batch, uint64_t seed, int threads,
-                       coh_compute *out, coh_err *err);
+                       const coh_choices *choices, coh_compute *out,
+                       coh_err *err);
+
+/* How many parts a training step of this net has; described in parts[] unless
+ * that is NULL. `compute` is one of coh_net_new(), with a training batch. */
+int coh_net_parts(const coh_compute *compute, coh_step_part *parts);
+
+/* compute->train(), with a look at the clock after each part: the time of the
+ * whole, and parts[] where it is less than what stands there. */
+void coh_net_time(const coh_compute *compute, const coh_batch *batch,
+                  const float *weights, float *gradient, coh_step_part *parts,
+                  double *seconds);
 
 #endif

@@ -1,23 +1,43 @@
 /* nn_linear.c - conv2d, deconv2d and dense: the layers with weights.
  *
- * Every op chooses its layouts, except that dense takes its input as it comes:
- * [B, C, H, W] or [B, I]. The order of its weights is that of [C, H, W]
- * whatever the layout in memory, so nothing needs to be flattened for it.
- * Weights are brought into the op's layout in every step; gradients are
- * written straight into the flat vector if the op can, else from a copy.
+ * A way (choice.h) leaves every layout to the op, or asks for one; dense takes
+ * its input as it comes: [B, C, H, W] or [B, I]. The order of its weights is
+ * that of [C, H, W] whatever the layout in memory, so nothing needs to be
+ * flattened for it. Weights are brought into the op's layout in every step;
+ * gradients are written straight into the flat vector if the op can, else from
+ * a copy.
  */
 #include "worker/nn/graph.h"
+#include "worker/nn/layer_ops.h"
 
-static coh_dims weight_dims(const coh_node *node)
+static bool is_dense(const coh_layer *layer)
 {
-    const coh_layer *layer = node->layer;
+    return layer->spec.kind == COH_LAYER_DENSE;
+}
+
+static coh_dims src_dims(const coh_layer *layer, int64_t batch)
+{
+    if (is_dense(layer) && layer->in.h == 1 && layer->in.w == 1)
+        return (coh_dims){ 2, { batch, layer->in.c } };
+    return coh_dims_of(batch, layer->in);
+}
+
+static coh_dims dst_dims(const coh_layer *layer, int64_t batch)
+{
+    if (is_dense(layer))
+        return (coh_dims){ 2, { batch, layer->out.c } };
+    return coh_dims_of(batch, layer->out);
+}
+
+/* `src` is that of dense. */
+static coh_dims weight_dims(const coh_layer *layer, coh_dims src)
+{
     const coh_layer_spec *spec = &layer->spec;
     const int64_t groups = spec->groups;
 
-    if (spec->kind == COH_LAYER_DENSE) { /* [O] and its input's [C, H, W] */
-        coh_dims dims = coh_tensor_dims(node->src->tensor);
-        dims.size[0] = spec->filters;
-        return dims;
+    if (is_dense(layer)) { /* [O] and its input's [C, H, W] */
+        src.size[0] = spec->filters;
+        return src;
     }
     const int64_t kh = spec->kernel[0], kw = spec->kernel[1];
     if (groups == 1)
@@ -27,46 +47,51 @@ static coh_dims weight_dims(const coh_node *node)
     };
 }
 
-static coh_dims dst_dims(const coh_graph *graph, const coh_node *node)
-{
-    const coh_layer *layer = node->layer;
-
-    if (layer->spec.kind == COH_LAYER_DENSE)
-        return (coh_dims){ 2, { graph->batch, layer->out.c } };
-    return coh_dims_of(graph->batch, layer->out);
-}
-
 /* The bias or its gradient; count 0 if the layer has none. */
-static coh_dims bias_dims(const coh_node *node)
+static coh_dims bias_dims(const coh_layer *layer)
 {
-    return (coh_dims){ node->layer->bias_count > 0,
-                       { node->layer->bias_count } };
+    return (coh_dims){ layer->bias_count > 0, { layer->bias_count } };
 }
 
-/* What all passes share: every layout is the op's choice, but bias is plain. */
-static coh_op_spec spec_of(const coh_graph *graph, const coh_node *node,
-                           coh_pass pass, const coh_value *bias)
+bool coh_linear_has_way(const coh_layer *layer, coh_way way)
 {
-    const coh_layer *layer = node->layer;
-    const bool dense = layer->spec.kind == COH_LAYER_DENSE;
+    if (way == COH_WAY_STEM)
+        return false; /* not an op */
+    if (way == COH_WAY_WINOGRAD)
+        return layer->spec.kind == COH_LAYER_CONV2D;
+    return way == COH_WAY_DIRECT || is_dense(layer) == (way == COH_WAY_PLAIN);
+}
+
+coh_op_spec coh_linear_spec(const coh_layer *layer, int64_t batch,
+                            coh_pass pass, coh_way way)
+{
+    const coh_dims src = src_dims(layer, batch);
     coh_op_spec spec = {
         .name = layer->spec.name,
-        .kind = dense                                    ? COH_OP_DENSE
+        .kind = is_dense(layer)                          ? COH_OP_DENSE
                 : layer->spec.kind == COH_LAYER_DECONV2D ? COH_OP_DECONV
                                                          : COH_OP_CONV,
         .pass = pass,
-        .src = coh_operand_any(coh_tensor_dims(node->src->tensor)),
-        .weights = coh_operand_any(weight_dims(node)),
-        .dst = coh_operand_any(dst_dims(graph, node)),
-        .then_relu = node->then_relu && pass <= COH_PASS_TRAIN,
-        .slope = node->slope,
-        .forward = node->op,
+        .src = { .dims = src },
+        .weights = { .dims = weight_dims(layer, src) },
+        .dst = { .dims = dst_dims(layer, batch) },
     };
 
-    if (dense)
-        spec.src = coh_operand_of(node->src);
-    if (bias != NULL)
-        spec.bias = coh_operand_of(bias);
+    if (is_dense(layer)) /* what is before it is most often a convolution */
+        spec.src.format = way == COH_WAY_PLAIN || src.count == 2
+                              ? COH_FORMAT_PLAIN
+                              : COH_FORMAT_BLOCKED;
+    if (pass != COH_PASS_DATA)
+        spec.bias = (coh_operand){ .dims = bias_dims(layer),
+                                   .format = COH_FORMAT_PLAIN };
+    if (!coh_linear_has_way(layer, way))
+        way = COH_WAY_DIRECT;
+    if (way == COH_WAY_LAST)
+        spec.src.format = spec.dst.format = COH_FORMAT_LAST;
+    if (way == COH_WAY_WINOGRAD)
+        spec.algorithm = COH_ALGORITHM_WINOGRAD;
+    if (way == COH_WAY_PLAIN)
+        spec.weights.format = COH_FORMAT_PLAIN;
     for (int i = 0; i < 2; i++) {
         spec.window.kernel[i] = layer->spec.kernel[i];
         spec.window.stride[i] = layer->spec.stride[i];
@@ -77,6 +102,44 @@ static coh_op_spec spec_of(const coh_graph *graph, const coh_node *node,
     return spec;
 }
 
+/* --- in a graph --------------------------------------------------------- */
+
+static coh_op_spec spec_of(const coh_graph *graph, const coh_node *node,
+                           coh_pass pass, coh_way way)
+{
+    coh_op_spec spec = coh_linear_spec(node->layer, graph->batch, pass, way);
+
+    if (is_dense(node->layer)) {
+        spec.src.dims = coh_tensor_dims(node->src->tensor);
+        spec.weights.dims = weight_dims(node->layer, spec.src.dims);
+        if (way != COH_WAY_PLAIN)
+            spec.src.layout = coh_tensor_layout(node->src->tensor);
+    }
+    spec.then_relu = node->then_relu && pass <= COH_PASS_TRAIN;
+    spec.slope = node->slope;
+    spec.forward = node->op;
+    return spec;
+}
+
+/* The pass in the way that was chosen; direct if oneDNN refuses that, as
+ * another one than it was chosen for may. */
+static coh_status make_op(coh_graph *graph, const coh_node *node, coh_pass pass,
+                          coh_op **out, coh_err *err)
+{
+    const coh_chosen chosen = pass == COH_PASS_DATA      ? COH_CHOSEN_DATA
+                              : pass == COH_PASS_WEIGHTS ? COH_CHOSEN_WEIGHTS
+                                                         : COH_CHOSEN_FORWARD;
+    const coh_way way = coh_choices_way(graph->choices, node->index, chosen);
+    coh_op_spec spec = spec_of(graph, node, pass, way);
+
+    if (way != COH_WAY_DIRECT &&
+        coh_graph_op(graph, &spec, out, NULL) == COH_OK &&
+        !coh_op_is_reference(*out))
+        return COH_OK;
+    spec = spec_of(graph, node, pass, COH_WAY_DIRECT);
+    return coh_graph_op(graph, &spec, out, err);
+}
+
 /* The layer's bias in one of the two flat vectors; NULL if it has none. */
 static coh_status view_bias(coh_graph *graph, const coh_node *node, int slot,
                             coh_value **out, coh_err *err)
@@ -84,8 +147,13 @@ static coh_status view_bias(coh_graph *graph, const coh_node *node, int slot,
     *out = NULL;
     if (node->layer->bias_count == 0)
         return COH_OK;
-    return coh_graph_plain(graph, bias_dims(node), slot,
+    return coh_graph_plain(graph, bias_dims(node->layer), slot,
                            node->layer->bias_first, out, err);
+}
+
+static coh_dims weights_of(const coh_node *node)
+{
+    return weight_dims(node->layer, coh_tensor_dims(node->src->tensor));
 }
 
 /* The layer's weights in one of the two flat vectors (model.h). */
@@ -95,9 +163,9 @@ static coh_status view_weights(coh_graph *graph, const coh_node *node, int slot,
     const coh_layer *layer = node->layer;
 
     if (layer->spec.kind == COH_LAYER_DECONV2D)
-        return coh_graph_swapped(graph, weight_dims(node), slot,
+        return coh_graph_swapped(graph, weights_of(node), slot,
                                  layer->weight_first, out, err);
-    return coh_graph_plain(graph, weight_dims(node), slot, layer->weight_first,
+    return coh_graph_plain(graph, weights_of(node), slot, layer->weight_first,
                            out, err);
 }
 
@@ -122,14 +190,15 @@ coh_status coh_linear_forward(coh_graph *graph, coh_node *node, coh_err *err)
     coh_tape *tape = &graph->forward;
     coh_value *bias = NULL;
 
+    if (node->is_stem)
+        return coh_stem_build_forward(graph, node, err);
     if (layer->spec.kind != COH_LAYER_DENSE)
         COH_TRY(coh_graph_reshape(
             graph, tape, name, coh_dims_of(graph->batch, layer->in),
             coh_graph_forward_slot(graph, node->src), &node->src, err));
     COH_TRY(view_bias(graph, node, COH_SLOT_PARAMETERS, &bias, err));
     const coh_pass pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER;
-    const coh_op_spec spec = spec_of(graph, node, pass, bias);
-    COH_TRY(coh_graph_op(graph, &spec, &node->op, err));
+    COH_TRY(make_op(graph, node, pass, &node->op, err));
 
     node->backup = node->src;
     COH_TRY(coh_graph_convert(
@@ -137,7 +206,9 @@ coh_status coh_linear_forward(coh_graph *graph, coh_node *node, coh_err *err)
         graph->training ? COH_SLOT_OWN : COH_SLOT_SRC, &node->backup, err));
     COH_TRY(bind_weights(graph, node, tape, node->op, err));
     COH_TRY(coh_graph_value(graph, coh_op_layout(node->op, COH_ARG_DST),
-                            coh_graph_forward_slot(graph, node->src),
+                            node->only_pooled
+                                ? COH_SLOT_SHARED
+                                : coh_graph_forward_slot(graph, node->src),
                             &node->dst, err));
     coh_op_bind(node->op, COH_ARG_SRC, node->backup->tensor);
     coh_op_bind(node->op, COH_ARG_DST, node->dst->tensor);
@@ -176,8 +247,7 @@ static coh_status backward_weights(coh_graph *graph, coh_node *node,
     coh_op *op = NULL;
 
     COH_TRY(view_bias(graph, node, COH_SLOT_GRADIENT, &bias, err));
-    const coh_op_spec spec = spec_of(graph, node, COH_PASS_WEIGHTS, bias);
-    COH_TRY(coh_graph_op(graph, &spec, &op, err));
+    COH_TRY(make_op(graph, node, COH_PASS_WEIGHTS, &op, err));
 
     const coh_layout *layout = coh_op_layout(op, COH_ARG_SRC);
     if (!coh_layout_equal(layout, coh_tensor_layout(src->tensor)))
@@ -199,11 +269,10 @@ static coh_status backward_data(coh_graph *graph, coh_node *node,
                                 coh_value *diff, coh_err *err)
 {
     coh_tape *tape = &graph->backward;
-    const coh_op_spec spec = spec_of(graph, node, COH_PASS_DATA, NULL);
     const int slot = coh_graph_other_slot(node->diff);
     coh_op *op = NULL;
 
-    COH_TRY(coh_graph_op(graph, &spec, &op, err));
+    COH_TRY(make_op(graph, node, COH_PASS_DATA, &op, err));
     COH_TRY(bind_weights(graph, node, tape, op, err));
     const coh_layout *layout = coh_op_layout(op, COH_ARG_DIFF_DST);
     if (!coh_layout_equal(layout, coh_tensor_layout(diff->tensor)))
@@ -222,7 +291,11 @@ coh_status coh_linear_backward(coh_graph *graph, coh_node *node, coh_err *err)
 {
     coh_value *diff = node->diff;
 
+    graph->backward.pass = COH_PASS_WEIGHTS;
+    if (node->is_stem)
+        return coh_stem_build_backward(graph, node, err);
     COH_TRY(backward_weights(graph, node, &diff, err));
+    graph->backward.pass = COH_PASS_DATA;
     if (!node->needs_diff_src)
         return COH_OK;
     return backward_data(graph, node, diff, err);

@@ -1,6 +1,7 @@
 /* nn_pool.c - maxpool, avgpool, global_avgpool, and upsample. They keep their
  * input's layout. */
 #include "worker/nn/graph.h"
+#include "worker/nn/layer_ops.h"
 
 static coh_window window_of(const coh_layer *layer)
 {
@@ -22,6 +23,17 @@ static coh_op_kind kind_of(const coh_layer *layer)
     return layer->spec.kind == COH_LAYER_MAXPOOL    ? COH_OP_MAXPOOL
            : layer->spec.kind == COH_LAYER_UPSAMPLE ? COH_OP_UPSAMPLE
                                                     : COH_OP_AVGPOOL;
+}
+
+coh_op_spec coh_pool_spec(const coh_layer *layer, int64_t batch, coh_pass pass)
+{
+    return (coh_op_spec){
+        .name = layer->spec.name,
+        .kind = kind_of(layer),
+        .pass = pass,
+        .dst = coh_operand_any(coh_dims_of(batch, layer->out)),
+        .window = window_of(layer),
+    };
 }
 
 /* Values of 1 x 1 pixels are row-major and channels-last at once. oneDNN 3.7
@@ -49,17 +61,16 @@ coh_status coh_pool_forward(coh_graph *graph, coh_node *node, coh_err *err)
     const coh_layer *layer = node->layer;
     const int slot = coh_graph_forward_slot(graph, node->src);
 
+    if (node->done_before) {
+        node->dst = node->src;
+        return COH_OK;
+    }
     COH_TRY(coh_graph_reshape(graph, &graph->forward, layer->spec.name,
                               coh_dims_of(graph->batch, layer->in), slot,
                               &node->src, err));
-    coh_op_spec spec = {
-        .name = layer->spec.name,
-        .kind = kind_of(layer),
-        .pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER,
-        .src = coh_operand_of(node->src),
-        .dst = coh_operand_any(coh_dims_of(graph->batch, layer->out)),
-        .window = window_of(layer),
-    };
+    coh_op_spec spec = coh_pool_spec(
+        layer, graph->batch, graph->training ? COH_PASS_TRAIN : COH_PASS_INFER);
+    spec.src = coh_operand_of(node->src);
     COH_TRY(settle_order(graph, node, &spec, err));
     COH_TRY(coh_graph_op(graph, &spec, &node->op, err));
     if (node->dst == NULL)
@@ -81,17 +92,21 @@ coh_status coh_pool_forward(coh_graph *graph, coh_node *node, coh_err *err)
 coh_status coh_pool_backward(coh_graph *graph, coh_node *node, coh_err *err)
 {
     const coh_layer *layer = node->layer;
-    const coh_op_spec spec = {
-        .name = layer->spec.name,
-        .kind = kind_of(layer),
-        .pass = COH_PASS_DATA,
-        .src = coh_operand_of(node->src),
-        .dst = coh_operand_of(node->dst),
-        .window = window_of(layer),
-        .forward = node->op,
-    };
+    coh_op_spec spec = coh_pool_spec(layer, graph->batch, COH_PASS_DATA);
     coh_op *op = NULL;
 
+    if (node->done_before)
+        return COH_OK;
+    if (node->relu != NULL) {
+        const int between = (int)(layer - node->relu);
+        graph->backward.layer -= between; /* for the profile: the relu's time */
+        COH_TRY(
+            coh_relu_backward(graph, node->relu, node->dst, &node->diff, err));
+        graph->backward.layer += between;
+    }
+    spec.src = coh_operand_of(node->src);
+    spec.dst = coh_operand_of(node->dst);
+    spec.forward = node->op;
     COH_TRY(coh_graph_op(graph, &spec, &op, err));
     COH_TRY(coh_graph_convert(graph, &graph->backward, layer->spec.name,
                               coh_op_layout(op, COH_ARG_DIFF_DST),

@@ -1,4 +1,4 @@
-/* plan.c - `cohort plan`: what would run, without MPI and without data. */
+/* show_plan.c - `cohort plan`: what would run, without MPI and without data. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

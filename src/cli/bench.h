@@ -1,0 +1,36 @@
+/* bench.h - what `cohort bench` measures (bench.c) and prints (bench_print.c).
+ * Every number is defined in docs/numbers.md.
+ */
+#ifndef COH_CLI_BENCH_H
+#define COH_CLI_BENCH_H
+
+#include "common/model.h"
+#include "worker/nn/net.h"
+#include "worker/nn/peak.h"
+
+typedef struct coh_bench {
+    const coh_model *model; /* borrowed */
+    int threads;
+    int64_t batch;
+    coh_peak peak;
+    double memcpy_gb_s;
+    int steps; /* how many were timed */
+    double step_s, step_median_s;
+    int nparts;
+    coh_step_part *parts; /* [nparts], owned */
+    double update_s;      /* the update rule on all parameters */
+    double choose_s;      /* to choose algorithms */
+    double input_s;       /* to make the samples of a batch */
+} coh_bench;
+
+/* Flop of a part in one step; 0 where none are counted. */
+double coh_bench_flop(const coh_bench *self, const coh_step_part *part);
+
+/* How many of the counted multiplications the algorithm saves: 1 for all but
+ * Winograd's and our own. */
+double coh_bench_saving(const coh_step_part *part);
+
+void coh_bench_print(const coh_bench *self);
+void coh_bench_print_json(const coh_bench *self);
+
+#endif

@@ -1,0 +1,27 @@
+/* pages.c - see pages.h. */
+#include "worker/nn/pages.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { LINE = 64, HUGE_PAGE = 2 << 20 };
+
+void *coh_pages_new(size_t bytes)
+{
+    const size_t page = bytes < HUGE_PAGE ? LINE : HUGE_PAGE;
+    const size_t count = bytes / page + 1;
+    char *memory =
+        count > (size_t)-1 / page ? NULL : aligned_alloc(page, count * page);
+
+    if (memory == NULL)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (page == HUGE_PAGE)
+        (void)madvise(memory, count * page, MADV_HUGEPAGE); /* or small ones */
+#endif
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < count; i++)
+        memset(memory + i * page, 0, page);
+    return memory;
+}
