@@ -2,8 +2,7 @@
 #include <omp.h>
 
 #include "support/check_run.h"
-#include "support/nn_nets.h"
-#include "support/nn_reference.h"
+#include "support/nn_check.h"
 
 /* Sanitizers end the program instead. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -103,28 +102,7 @@ END_TEST
 /* The slow twin is checked too, against nothing but its own loss. */
 START_TEST(the_reference_gradient_is_the_slope_of_the_reference_loss)
 {
-    nn_trial trial = nn_trial_new(_i == 0 ? &smooth : &mixed, 1);
-    const int64_t P = trial.model->parameters;
-    double *weights = nn_zeros(P), *gradient = nn_zeros(P);
-    nn_ref ref = { trial.model, trial.batch, weights, gradient, NN_SEED, true };
-    const double step = 1e-6;
-
-    for (int64_t i = 0; i < P; i++)
-        weights[i] = (double)trial.weights[i];
-    nn_ref_step(&ref, NULL);
-    ref.gradient = NULL;
-    for (int64_t i = 0; i < P; i += 1 + P / 150) {
-        const double was = weights[i];
-        weights[i] = was + step;
-        const double above = nn_ref_step(&ref, NULL);
-        weights[i] = was - step;
-        const double slope = (above - nn_ref_step(&ref, NULL)) / (2 * step);
-        weights[i] = was;
-        ck_assert_double_eq_tol(gradient[i], slope, 1e-6);
-    }
-    free(weights);
-    free(gradient);
-    nn_trial_end(&trial);
+    check_reference_slope(_i == 0 ? &smooth : &mixed);
 }
 END_TEST
 
