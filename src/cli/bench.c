@@ -76,8 +76,8 @@ static coh_status make_data(bed *self, coh_config *config,
     if (model->classes >= 2)
         config->data.classes = model->classes;
     config->data.log1p = false; /* is for values above -1 */
-    coh_status status = coh_dataset_open(config, COH_SPLIT_TRAIN, model->input,
-                                         model->classes, &self->data, err);
+    coh_status status =
+        coh_dataset_open_for(config, COH_SPLIT_TRAIN, model, &self->data, err);
     if (status == COH_OK)
         status = coh_batch_new(model->input, model->target_count, batch,
                                &self->batch, err);

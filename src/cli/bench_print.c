@@ -10,7 +10,9 @@ enum { NAME_MAX_LENGTH = 128 };
 
 static bool is_conv(const coh_bench *self, const coh_step_part *part)
 {
-    return self->model->layers[part->layer].spec.kind == COH_LAYER_CONV2D;
+    const coh_layer_kind kind = self->model->layers[part->layer].spec.kind;
+
+    return kind == COH_LAYER_CONV2D || kind == COH_LAYER_DECONV2D;
 }
 
 static double step_gflops(const coh_bench *self)

@@ -144,18 +144,6 @@ coh_status coh_job_load(coh_job *self, const coh_args *args,
     return coh_agree(MPI_COMM_WORLD, status, err);
 }
 
-/* Without a classifier any label will do. */
-static coh_status open_set(coh_job *self, coh_split split, coh_dataset **out,
-                           coh_err *err)
-{
-    const coh_model *model = self->model;
-    const int64_t classes = model->classes > 0 ? model->classes : INT32_MAX;
-    const coh_status status =
-        coh_dataset_open(self->config, split, model->input, classes, out, err);
-
-    return status == COH_OK ? coh_dataset_aim(*out, model, err) : status;
-}
-
 static coh_status open_sets(coh_job *self, bool wants_train, coh_err *err)
 {
     coh_status status = COH_OK;
@@ -163,11 +151,14 @@ static coh_status open_sets(coh_job *self, bool wants_train, coh_err *err)
     if (self->roles.mine.is_server)
         return COH_OK;
     if (wants_train)
-        status = open_set(self, COH_SPLIT_TRAIN, &self->train, err);
+        status = coh_dataset_open_for(self->config, COH_SPLIT_TRAIN,
+                                      self->model, &self->train, err);
     if (status == COH_OK)
-        status = open_set(self, COH_SPLIT_VALIDATION, &self->validation, err);
+        status = coh_dataset_open_for(self->config, COH_SPLIT_VALIDATION,
+                                      self->model, &self->validation, err);
     if (status == COH_OK)
-        status = open_set(self, COH_SPLIT_TEST, &self->test, err);
+        status = coh_dataset_open_for(self->config, COH_SPLIT_TEST, self->model,
+                                      &self->test, err);
     return status;
 }
 

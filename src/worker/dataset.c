@@ -234,6 +234,21 @@ coh_status coh_dataset_aim(coh_dataset *self, const coh_model *model,
     return COH_OK;
 }
 
+coh_status coh_dataset_open_for(const coh_config *config, coh_split split,
+                                const coh_model *model, coh_dataset **out,
+                                coh_err *err)
+{
+    const int64_t classes = model->classes > 0 ? model->classes : INT32_MAX;
+    coh_status status =
+        coh_dataset_open(config, split, model->input, classes, out, err);
+
+    if (status == COH_OK)
+        status = coh_dataset_aim(*out, model, err);
+    if (status != COH_OK)
+        coh_dataset_close(out);
+    return status;
+}
+
 int64_t coh_dataset_targets(const coh_dataset *self)
 {
     return self->targets;

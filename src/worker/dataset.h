@@ -48,6 +48,11 @@ int64_t coh_dataset_count(const coh_dataset *self); /* samples */
 coh_status coh_dataset_aim(coh_dataset *self, const coh_model *model,
                            coh_err *err);
 
+/* Both, for what `model` needs: without a classifier any label will do. */
+coh_status coh_dataset_open_for(const coh_config *config, coh_split split,
+                                const coh_model *model, coh_dataset **out,
+                                coh_err *err);
+
 /* The numbers of a sample's targets: T of a batch. */
 int64_t coh_dataset_targets(const coh_dataset *self);
 

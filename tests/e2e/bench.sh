@@ -34,6 +34,11 @@ is "table: exit code" "$?" 0
 holds "table" "$work/bench" "conv2d1 +backward_weights +[0-9.]+ +[0-9.]+"
 holds "table" "$work/bench" "^step .* x the FMA peak"
 
+# A network without a classifier, with targets and several losses.
+"$cohort" bench "$here/heads.yaml" >"$work/bench" 2>&1
+is "heads: exit code" "$?" 0
+holds "heads" "$work/bench" "deconv2d2 +backward_weights +[0-9.]+ +[0-9.]+"
+
 "$cohort" bench "$work/none.yaml" >"$work/bench" 2>&1
 is "no such file: exit code" "$?" 2
 finish
