@@ -93,12 +93,6 @@ void coh_json_real(coh_json *self, const char *key, double value)
         fputs("null", self->out);
 }
 
-void coh_json_bool(coh_json *self, const char *key, bool value)
-{
-    begin_value(self, key);
-    fputs(value ? "true" : "false", self->out);
-}
-
 void coh_json_text(coh_json *self, const char *key, const char *value)
 {
     begin_value(self, key);

@@ -29,7 +29,6 @@ void coh_json_int(coh_json *self, const char *key, int64_t value);
 void coh_json_ints(coh_json *self, const char *key, const int64_t *values,
                    int64_t count);
 void coh_json_real(coh_json *self, const char *key, double value);
-void coh_json_bool(coh_json *self, const char *key, bool value);
 void coh_json_text(coh_json *self, const char *key, const char *value);
 
 #endif

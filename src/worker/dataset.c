@@ -30,7 +30,7 @@ struct coh_dataset {
     int64_t targets; /* T */
     int nslots;
     slot *slots; /* [nslots], owned */
-    bool has_log1p, has_loss_weights, is_weighted;
+    bool has_log1p, has_loss_weights;
     coh_normal normal;
     coh_part_row *order; /* [order_room], owned: the sorted rows of a read */
     int64_t order_room;
@@ -66,12 +66,10 @@ static coh_status check_shape(const coh_dataset *self, const coh_part *part,
                               : "change model.input or the data");
 }
 
-static coh_status check_weights(coh_dataset *self, const coh_part *part,
+static coh_status check_weights(const coh_dataset *self, const coh_part *part,
                                 coh_err *err)
 {
     for (int64_t i = 0; part->weights != NULL && i < part->count; i++) {
-        if (part->weights[i] != 1.0f)
-            self->is_weighted = true;
         if (part->weights[i] < 0.0f && self->has_loss_weights)
             return coh_fail(err, COH_E_DATA,
                             "%s: sample %" PRId64 " has the weight %g: the "
@@ -267,11 +265,6 @@ coh_shape coh_dataset_input(const coh_dataset *self)
 const coh_normal *coh_dataset_normal(const coh_dataset *self)
 {
     return &self->normal;
-}
-
-bool coh_dataset_is_weighted(const coh_dataset *self)
-{
-    return self->is_weighted;
 }
 
 void coh_dataset_normalize(coh_dataset *self, const coh_normal *normal)

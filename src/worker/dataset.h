@@ -72,7 +72,4 @@ void coh_dataset_normalize(coh_dataset *self, const coh_normal *normal);
 coh_status coh_dataset_read(coh_dataset *self, const int64_t *samples,
                             int64_t count, coh_batch *batch, coh_err *err);
 
-/* True if any event weight differs from 1. */
-bool coh_dataset_is_weighted(const coh_dataset *self);
-
 #endif
