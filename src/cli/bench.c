@@ -34,19 +34,6 @@ double coh_bench_flop(const coh_bench *self, const coh_step_part *part)
     return (double)self->model->layers[part->layer].flop * (double)self->batch;
 }
 
-/* F(4x4, 3x3) has 36 products where the direct sum has 144, F(2x2, 3x3) 16
- * where it has 36; our own gradient of weights behind a 2x2 pool (stem.h) takes
- * one of four, the others being 0. */
-double coh_bench_saving(const coh_step_part *part)
-{
-    if (strstr(part->algorithm, "wino_4x3") != NULL)
-        return 4.0;
-    if (strcmp(part->algorithm, "cohort") == 0 &&
-        part->pass == COH_PASS_WEIGHTS)
-        return 4.0;
-    return strstr(part->algorithm, "wino_2x3") != NULL ? 2.25 : 1.0;
-}
-
 static coh_status no_memory(coh_err *err)
 {
     return coh_fail(err, COH_E_NOMEM, "no memory for the network's vectors");

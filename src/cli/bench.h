@@ -26,10 +26,6 @@ typedef struct coh_bench {
 /* Flop of a part in one step; 0 where none are counted. */
 double coh_bench_flop(const coh_bench *self, const coh_step_part *part);
 
-/* How many of the counted multiplications the algorithm saves: 1 for all but
- * Winograd's and our own. */
-double coh_bench_saving(const coh_step_part *part);
-
 void coh_bench_print(const coh_bench *self);
 void coh_bench_print_json(const coh_bench *self);
 

@@ -57,7 +57,7 @@ static void print_head(const coh_bench *self)
 static void print_part(const coh_bench *self, const coh_step_part *part)
 {
     const double peak = coh_peak_gflops(&self->peak);
-    const double saving = coh_bench_saving(part);
+    const double saving = part->saving;
 
     printf("  %-20s %-16s %9.3f", self->model->layers[part->layer].spec.name,
            coh_pass_name(part->pass), 1e3 * part->seconds);
@@ -109,8 +109,7 @@ static void write_part(coh_json *json, const coh_bench *self,
     coh_json_real(json, "gflops", gflops(self, part));
     coh_json_real(json, "share",
                   gflops(self, part) / coh_peak_gflops(&self->peak));
-    coh_json_real(json, "real_gflops",
-                  gflops(self, part) / coh_bench_saving(part));
+    coh_json_real(json, "real_gflops", gflops(self, part) / part->saving);
     coh_json_real(json, "reorder_ms", 1e3 * part->copy_s);
     coh_json_text(json, "algorithm", part->algorithm);
     coh_json_text(json, "layout", part->layout);

@@ -121,8 +121,7 @@ coh_status coh_choose(const coh_choose_task *task, coh_choices **out,
     case COH_COMPUTE_DIRECT:
         return COH_OK;
     case COH_COMPUTE_WINOGRAD:
-        return coh_choices_winograd(task->model, &key, task->training, out,
-                                    err);
+        return coh_choices_winograd(task->model, &key, out, err);
     default:
         return measure(task, &key, out, err);
     }

@@ -31,7 +31,7 @@
 #define COH_WAYS(X)                                                    \
     X("direct", DIRECT)       /* oneDNN's choice of layouts */         \
     X("channels_last", LAST)  /* conv: direct, src and dst nhwc */     \
-    X("winograd", WINOGRAD)   /* conv */                               \
+    X("winograd", WINOGRAD)   /* conv, deconv: winograd.h */           \
     X("stem", STEM)           /* conv with relu and maxpool: stem.h */ \
     X("plain_weights", PLAIN) /* dense: all row-major, no copy of weights */
 

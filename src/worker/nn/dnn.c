@@ -326,9 +326,7 @@ typedef struct wanted {
 static dnnl_status_t make_conv(const wanted *w, dnnl_engine_t engine,
                                dnnl_primitive_desc_t *pd)
 {
-    const dnnl_alg_kind_t algorithm =
-        w->spec->algorithm == COH_ALGORITHM_WINOGRAD ? dnnl_convolution_winograd
-                                                     : dnnl_convolution_direct;
+    const dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
 
     switch (w->spec->pass) {
     case COH_PASS_DATA:

@@ -72,12 +72,6 @@ typedef enum coh_pass {
     COH_PASS_WEIGHTS /* backward, gradient of weights and bias */
 } coh_pass;
 
-/* How a convolution is calculated. oneDNN 3 has no Winograd for processors. */
-typedef enum coh_algorithm {
-    COH_ALGORITHM_DIRECT,
-    COH_ALGORITHM_WINOGRAD
-} coh_algorithm;
-
 /* In a backward pass src, weights, bias, dst are the gradients, except what
  * is read: weights in PASS_DATA, src in PASS_WEIGHTS. The backward pass of
  * relu, sigmoid, tanh and softmax is calculated from the forward pass's dst. */
@@ -105,10 +99,9 @@ typedef struct coh_op_spec {
     coh_op_kind kind;
     coh_pass pass;
     coh_operand src, weights, bias, dst;
-    coh_window window;       /* conv, deconv and pools */
-    coh_algorithm algorithm; /* conv */
-    float slope;             /* of relu below 0 */
-    bool then_relu; /* forward of conv, dense: relu with `slope` on top */
+    coh_window window; /* conv, deconv and pools */
+    float slope;       /* of relu below 0 */
+    bool then_relu;    /* forward of conv, dense: relu with `slope` on top */
     const coh_op *forward; /* of a backward pass: its COH_PASS_TRAIN; borrowed
                               while this op lives */
 } coh_op_spec;

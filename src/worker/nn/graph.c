@@ -141,7 +141,8 @@ coh_status coh_graph_in(coh_graph *self, coh_dims dims, coh_format format,
         return no_memory(err);
 
     *out = value;
-    return coh_tensor_new_in(self->dnn, dims, format, &value->tensor, err);
+    COH_TRY(coh_tensor_new_in(self->dnn, dims, format, &value->tensor, err));
+    return settle(self, value, err);
 }
 
 coh_status coh_graph_plain(coh_graph *self, coh_dims dims, int slot,
@@ -231,9 +232,22 @@ coh_status coh_graph_append(coh_tape *tape,
         tape->room = room;
     }
     tape->actions[tape->count++] = (coh_action){
-        .run = run, .self = thing, .layer = tape->layer, .pass = tape->pass
+        .run = run,
+        .self = thing,
+        .layer = tape->layer,
+        .pass = tape->pass,
+        .algorithm = "cohort",
+        .saving = 1,
     };
     return COH_OK;
+}
+
+void coh_graph_describe(coh_tape *tape, const char *algorithm, double saving)
+{
+    coh_action *last = &tape->actions[tape->count - 1];
+
+    last->algorithm = algorithm;
+    last->saving = saving;
 }
 
 static void run_op(void *self, const coh_run *run)

@@ -70,8 +70,10 @@ typedef struct coh_action {
     void *self; /* borrowed: kept by the graph */
     int layer;  /* in the model: for whom it is done */
     coh_pass pass;
-    const coh_op *op; /* what `run` runs, if it is one; borrowed */
-    bool is_copy;     /* a change of layout */
+    const coh_op *op;      /* what `run` runs, if it is one; borrowed */
+    bool is_copy;          /* a change of layout */
+    const char *algorithm; /* of what is no op, for reports; a literal */
+    double saving; /* products of the direct sum for each one that is made */
 } coh_action;
 
 typedef struct coh_tape {
@@ -131,6 +133,7 @@ typedef struct coh_node {
 typedef coh_status coh_build(coh_graph *graph, coh_node *node, coh_err *err);
 coh_build coh_linear_forward, coh_linear_backward; /* conv2d, deconv2d, dense */
 coh_build coh_stem_build_forward, coh_stem_build_backward; /* a stem */
+coh_build coh_winograd_build_forward;
 coh_build coh_pool_forward, coh_pool_backward;       /* all pools, upsample */
 coh_build coh_eltwise_forward, coh_eltwise_backward; /* relu, ..., softmax */
 coh_build coh_crop_forward, coh_crop_backward;
@@ -139,6 +142,13 @@ coh_build coh_dropout_forward, coh_dropout_backward;
 coh_build coh_add_forward, coh_add_backward;
 coh_build coh_concat_forward, coh_concat_backward;
 coh_build coh_loss_forward, coh_loss_backward;
+
+/* The two backward passes by winograd.h. *diff is the gradient of dst;
+ * afterwards, blocked. */
+coh_status coh_winograd_build_weights(coh_graph *graph, coh_node *node,
+                                      coh_value **diff, coh_err *err);
+coh_status coh_winograd_build_data(coh_graph *graph, coh_node *node,
+                                   coh_value *diff, coh_err *err);
 
 /* The backward pass of `relu`, which made `made`: *diff, its gradient, is
  * changed in place, or in a copy in made's layout. */
@@ -189,6 +199,8 @@ coh_status coh_graph_keep(coh_graph *self, void *thing, coh_err *err);
 coh_status coh_graph_append(coh_tape *tape,
                             void (*run)(void *self, const coh_run *run),
                             void *thing, coh_err *err);
+/* Say more of the action that was appended last. */
+void coh_graph_describe(coh_tape *tape, const char *algorithm, double saving);
 coh_status coh_graph_append_op(coh_graph *self, coh_tape *tape, coh_op *op,
                                coh_err *err);
 

@@ -13,8 +13,11 @@
 coh_op_spec coh_linear_spec(const coh_layer *layer, int64_t batch,
                             coh_pass pass, coh_way way);
 
-/* Is `way` one for this layer? */
+/* Is `way` an op for this layer? */
 bool coh_linear_has_way(const coh_layer *layer, coh_way way);
+
+/* Can its passes be done by winograd.h, here? */
+bool coh_linear_can_winograd(const coh_layer *layer);
 
 /* One pass of a pool, but for the layouts of src and dst. */
 coh_op_spec coh_pool_spec(const coh_layer *layer, int64_t batch, coh_pass pass);

@@ -6,16 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "worker/nn/layer_ops.h"
 #include "worker/nn/meter.h"
 #include "worker/nn/path.h"
+#include "worker/nn/peak.h"
 #include "worker/nn/stem.h"
+#include "worker/nn/winograd.h"
 
 /* Less than this is not worth a look: some 30 us of a core. */
 static const double flop_least = 5e6;
 static const double budget_s = 6.0;   /* of all; then less */
 static const double copy_bytes = 3e7; /* of a change of layout that is timed */
 static const double bytes_least = 1e6;
+static const double peak_s = 0.2;
 
 typedef struct measuring {
     coh_meter meter;
@@ -24,6 +28,7 @@ typedef struct measuring {
     bool training;
     coh_path_layer *layers; /* [nlayers] */
     coh_path_copy copy;
+    coh_peak peak;
 } measuring;
 
 static bool is_large(const coh_layer *layer, int64_t batch)
@@ -84,6 +89,38 @@ static coh_status time_copies(measuring *self, coh_err *err)
 
 /* --- layers with weights ------------------------------------------------ */
 
+/* A pass by winograd.h, as a way; infinite seconds if it cannot be done so. */
+static coh_path_way time_winograd(measuring *self, int i, coh_chosen chosen)
+{
+    enum { LOOKS = 3, LATE_LOOKS = 2 };
+    const coh_layer *layer = &self->model->layers[i];
+    const bool is_conv = layer->spec.kind == COH_LAYER_CONV2D;
+    const bool is_forward = chosen == COH_CHOSEN_FORWARD;
+
+    if (!coh_linear_can_winograd(layer) || !is_large(layer, self->batch))
+        return (coh_path_way){ .seconds = INFINITY };
+    const coh_winograd shape = coh_winograd_of(layer, self->batch);
+    const double seconds = coh_winograd_time(
+        &shape,
+        chosen == COH_CHOSEN_WEIGHTS ? COH_WINOGRAD_WEIGHTS
+        : is_forward == is_conv      ? COH_WINOGRAD_COARSE
+                                     : COH_WINOGRAD_FINE,
+        coh_clock_now_s() < self->meter.end ? LOOKS : LATE_LOOKS,
+        &self->meter.arena);
+    return (coh_path_way){ isfinite(seconds), seconds, COH_PATH_BLOCKED,
+                           COH_PATH_BLOCKED };
+}
+
+/* Does it take less time than the sums it stands for, at the peak? Then nothing
+ * direct needs to be timed. */
+static bool beats_all(const measuring *self, int i, double seconds)
+{
+    const double flop =
+        (double)self->model->layers[i].flop * (double)self->batch;
+
+    return seconds * 1e9 * coh_peak_gflops(&self->peak) < flop;
+}
+
 /* All ways of one pass; if it is too small, only direct. */
 static coh_status time_pass(measuring *self, int i, coh_chosen chosen,
                             const coh_op *forward, coh_err *err)
@@ -91,7 +128,13 @@ static coh_status time_pass(measuring *self, int i, coh_chosen chosen,
     const coh_layer *layer = &self->model->layers[i];
     const bool is_timed = is_large(layer, self->batch);
     coh_op_spec specs[COH_WAY_COUNT] = { { .name = NULL } };
+    coh_path_way *ways = self->layers[i].ways[chosen];
 
+    const coh_path_way winograd = time_winograd(self, i, chosen);
+    if (beats_all(self, i, winograd.seconds)) {
+        ways[COH_WAY_WINOGRAD] = winograd;
+        return COH_OK;
+    }
     for (int w = 0; w < COH_WAY_COUNT; w++) {
         if (!coh_linear_has_way(layer, (coh_way)w) ||
             (w != COH_WAY_DIRECT && !is_timed))
@@ -102,8 +145,10 @@ static coh_status time_pass(measuring *self, int i, coh_chosen chosen,
         specs[w].then_relu =
             chosen == COH_CHOSEN_FORWARD && coh_layer_is_relu(layer + 1);
     }
-    return coh_meter_ways(&self->meter, specs, is_timed,
-                          self->layers[i].ways[chosen], err);
+    const coh_status status =
+        coh_meter_ways(&self->meter, specs, is_timed, ways, err);
+    ways[COH_WAY_WINOGRAD] = winograd;
+    return status;
 }
 
 static coh_status time_linear(measuring *self, int i, coh_err *err)
@@ -240,7 +285,9 @@ static coh_status init(measuring *self, const coh_model *model,
     self->layers = calloc((size_t)model->nlayers, sizeof *self->layers);
     if (self->layers == NULL)
         return coh_fail(err, COH_E_NOMEM, "no memory to choose algorithms");
-    return coh_meter_init(&self->meter, budget_s, err);
+    const coh_status status = coh_meter_init(&self->meter, budget_s, err);
+    return status == COH_OK ? coh_peak_measure(peak_s, &self->peak, err)
+                            : status;
 }
 
 static void fini(measuring *self)
@@ -279,60 +326,17 @@ coh_status coh_choices_measure(const coh_model *model,
 
 /* --- Winograd everywhere ------------------------------------------------ */
 
-static bool can_be_made(coh_dnn *dnn, const coh_op_spec *spec)
-{
-    coh_op *op = NULL;
-    const bool can = coh_op_new(dnn, spec, &op, NULL) == COH_OK;
-
-    coh_op_destroy(&op);
-    return can;
-}
-
-static coh_status try_winograd(measuring *self, int i, coh_choices *table,
-                               coh_err *err)
-{
-    const coh_layer *layer = &self->model->layers[i];
-    const int passes = self->training ? COH_CHOSEN_COUNT : 1;
-    coh_op *forward = NULL;
-    const coh_op_spec direct = coh_linear_spec(
-        layer, self->batch, pass_of(self, COH_CHOSEN_FORWARD), COH_WAY_DIRECT);
-
-    const coh_status status =
-        coh_op_new(self->meter.dnn, &direct, &forward, err);
-    for (int c = 0; c < passes && status == COH_OK; c++) {
-        const coh_chosen chosen = (coh_chosen)c;
-        coh_op_spec spec = coh_linear_spec(
-            layer, self->batch, pass_of(self, chosen), COH_WAY_WINOGRAD);
-        spec.forward = chosen == COH_CHOSEN_FORWARD ? NULL : forward;
-        spec.then_relu =
-            chosen == COH_CHOSEN_FORWARD && coh_layer_is_relu(layer + 1);
-        if (can_be_made(self->meter.dnn, &spec))
-            coh_choices_set(table, i, chosen, COH_WAY_WINOGRAD);
-    }
-    coh_op_destroy(&forward);
-    return status;
-}
-
 coh_status coh_choices_winograd(const coh_model *model,
-                                const coh_choice_key *key, bool training,
-                                coh_choices **out, coh_err *err)
+                                const coh_choice_key *key, coh_choices **out,
+                                coh_err *err)
 {
-    coh_choices *table = NULL;
-    measuring self;
+    const coh_status status = coh_choices_new(model, key, out, err);
 
-    coh_status status = coh_choices_new(model, key, &table, err);
-    if (status != COH_OK)
-        return status;
-    status = init(&self, model, key, training, err);
     for (int i = 0; i < model->nlayers && status == COH_OK; i++) {
-        if (coh_linear_has_way(&model->layers[i], COH_WAY_WINOGRAD) &&
-            model->layers[i].weight_count > 0)
-            status = try_winograd(&self, i, table, err);
+        if (!coh_linear_can_winograd(&model->layers[i]))
+            continue;
+        for (int chosen = 0; chosen < COH_CHOSEN_COUNT; chosen++)
+            coh_choices_set(*out, i, (coh_chosen)chosen, COH_WAY_WINOGRAD);
     }
-    fini(&self);
-    if (status == COH_OK)
-        *out = table;
-    else
-        coh_choices_destroy(&table);
     return status;
 }

@@ -22,9 +22,10 @@ coh_status coh_choices_measure(const coh_model *model,
 /* Is there a pass that is timed? */
 bool coh_choices_need_measure(const coh_model *model, int64_t batch);
 
-/* The same without measuring: Winograd wherever oneDNN has it. */
+/* The same without measuring: Winograd (winograd.h) wherever it can be.
+ * Fails with COH_E_NOMEM. */
 coh_status coh_choices_winograd(const coh_model *model,
-                                const coh_choice_key *key, bool training,
-                                coh_choices **out, coh_err *err);
+                                const coh_choice_key *key, coh_choices **out,
+                                coh_err *err);
 
 #endif

@@ -9,6 +9,7 @@
  */
 #include "worker/nn/graph.h"
 #include "worker/nn/layer_ops.h"
+#include "worker/nn/winograd.h"
 
 static bool is_dense(const coh_layer *layer)
 {
@@ -55,11 +56,15 @@ static coh_dims bias_dims(const coh_layer *layer)
 
 bool coh_linear_has_way(const coh_layer *layer, coh_way way)
 {
-    if (way == COH_WAY_STEM)
+    if (way == COH_WAY_STEM || way == COH_WAY_WINOGRAD)
         return false; /* not an op */
-    if (way == COH_WAY_WINOGRAD)
-        return layer->spec.kind == COH_LAYER_CONV2D;
     return way == COH_WAY_DIRECT || is_dense(layer) == (way == COH_WAY_PLAIN);
+}
+
+bool coh_linear_can_winograd(const coh_layer *layer)
+{
+    return coh_winograd_can_run() && coh_dnn_block() == 16 &&
+           coh_winograd_fits(layer);
 }
 
 coh_op_spec coh_linear_spec(const coh_layer *layer, int64_t batch,
@@ -88,8 +93,6 @@ coh_op_spec coh_linear_spec(const coh_layer *layer, int64_t batch,
         way = COH_WAY_DIRECT;
     if (way == COH_WAY_LAST)
         spec.src.format = spec.dst.format = COH_FORMAT_LAST;
-    if (way == COH_WAY_WINOGRAD)
-        spec.algorithm = COH_ALGORITHM_WINOGRAD;
     if (way == COH_WAY_PLAIN)
         spec.weights.format = COH_FORMAT_PLAIN;
     for (int i = 0; i < 2; i++) {
@@ -121,6 +124,16 @@ static coh_op_spec spec_of(const coh_graph *graph, const coh_node *node,
     return spec;
 }
 
+static coh_way way_of(const coh_graph *graph, const coh_node *node,
+                      coh_chosen pass)
+{
+    const coh_way way = coh_choices_way(graph->choices, node->index, pass);
+
+    if (way == COH_WAY_WINOGRAD && !coh_linear_can_winograd(node->layer))
+        return COH_WAY_DIRECT;
+    return way;
+}
+
 /* The pass in the way that was chosen; direct if oneDNN refuses that, as
  * another one than it was chosen for may. */
 static coh_status make_op(coh_graph *graph, const coh_node *node, coh_pass pass,
@@ -129,10 +142,10 @@ static coh_status make_op(coh_graph *graph, const coh_node *node, coh_pass pass,
     const coh_chosen chosen = pass == COH_PASS_DATA      ? COH_CHOSEN_DATA
                               : pass == COH_PASS_WEIGHTS ? COH_CHOSEN_WEIGHTS
                                                          : COH_CHOSEN_FORWARD;
-    const coh_way way = coh_choices_way(graph->choices, node->index, chosen);
+    const coh_way way = way_of(graph, node, chosen);
     coh_op_spec spec = spec_of(graph, node, pass, way);
 
-    if (way != COH_WAY_DIRECT &&
+    if (coh_linear_has_way(node->layer, way) && way != COH_WAY_DIRECT &&
         coh_graph_op(graph, &spec, out, NULL) == COH_OK &&
         !coh_op_is_reference(*out))
         return COH_OK;
@@ -196,10 +209,12 @@ coh_status coh_linear_forward(coh_graph *graph, coh_node *node, coh_err *err)
         COH_TRY(coh_graph_reshape(
             graph, tape, name, coh_dims_of(graph->batch, layer->in),
             coh_graph_forward_slot(graph, node->src), &node->src, err));
-    COH_TRY(view_bias(graph, node, COH_SLOT_PARAMETERS, &bias, err));
     const coh_pass pass = graph->training ? COH_PASS_TRAIN : COH_PASS_INFER;
     COH_TRY(make_op(graph, node, pass, &node->op, err));
+    if (way_of(graph, node, COH_CHOSEN_FORWARD) == COH_WAY_WINOGRAD)
+        return coh_winograd_build_forward(graph, node, err); /* op: a hint */
 
+    COH_TRY(view_bias(graph, node, COH_SLOT_PARAMETERS, &bias, err));
     node->backup = node->src;
     COH_TRY(coh_graph_convert(
         graph, tape, name, coh_op_layout(node->op, COH_ARG_SRC),
@@ -246,6 +261,8 @@ static coh_status backward_weights(coh_graph *graph, coh_node *node,
     coh_value *bias = NULL, *src = node->backup;
     coh_op *op = NULL;
 
+    if (way_of(graph, node, COH_CHOSEN_WEIGHTS) == COH_WAY_WINOGRAD)
+        return coh_winograd_build_weights(graph, node, diff, err);
     COH_TRY(view_bias(graph, node, COH_SLOT_GRADIENT, &bias, err));
     COH_TRY(make_op(graph, node, COH_PASS_WEIGHTS, &op, err));
 
@@ -272,6 +289,8 @@ static coh_status backward_data(coh_graph *graph, coh_node *node,
     const int slot = coh_graph_other_slot(node->diff);
     coh_op *op = NULL;
 
+    if (way_of(graph, node, COH_CHOSEN_DATA) == COH_WAY_WINOGRAD)
+        return coh_winograd_build_data(graph, node, diff, err);
     COH_TRY(make_op(graph, node, COH_PASS_DATA, &op, err));
     COH_TRY(bind_weights(graph, node, tape, op, err));
     const coh_layout *layout = coh_op_layout(op, COH_ARG_DIFF_DST);

@@ -92,7 +92,9 @@ coh_status coh_stem_build_forward(coh_graph *graph, coh_node *node,
     COH_TRY(coh_graph_in(graph, coh_dims_of(graph->batch, out),
                          COH_FORMAT_BLOCKED, COH_SLOT_OWN, &node->dst, err));
     self->pooled = node->dst->tensor;
-    return coh_graph_append(&graph->forward, run_forward, self, err);
+    COH_TRY(coh_graph_append(&graph->forward, run_forward, self, err));
+    coh_graph_describe(&graph->forward, "cohort:stem", 1);
+    return COH_OK;
 }
 
 coh_status coh_stem_build_backward(coh_graph *graph, coh_node *node,
@@ -110,5 +112,7 @@ coh_status coh_stem_build_backward(coh_graph *graph, coh_node *node,
                  layer->weight_count, &self->diff_weights, err));
     COH_TRY(view(graph, COH_SLOT_GRADIENT, layer->bias_first, layer->bias_count,
                  &self->diff_bias, err));
-    return coh_graph_append(&graph->backward, run_backward, self, err);
+    COH_TRY(coh_graph_append(&graph->backward, run_backward, self, err));
+    coh_graph_describe(&graph->backward, "cohort:stem", 4);
+    return COH_OK;
 }

@@ -25,3 +25,19 @@ void *coh_pages_new(size_t bytes)
         memset(memory + i * page, 0, page);
     return memory;
 }
+
+bool coh_arena_reserve(coh_arena *self, size_t bytes)
+{
+    if (bytes <= self->bytes)
+        return true;
+    coh_arena_fini(self);
+    self->memory = coh_pages_new(bytes);
+    self->bytes = self->memory != NULL ? bytes : 0;
+    return self->memory != NULL;
+}
+
+void coh_arena_fini(coh_arena *self)
+{
+    free(self->memory);
+    *self = (coh_arena){ 0 };
+}

@@ -4,11 +4,23 @@
 #ifndef COH_WORKER_NN_PAGES_H
 #define COH_WORKER_NN_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Zeroed, 64-byte aligned, on huge pages where the system gives them (measured:
  * 2 % of a training step of config/hep.yaml); to end with free().
  * NULL only if memory is short. */
 void *coh_pages_new(size_t bytes);
+
+/* Memory that grows to what is needed most; what it holds is lost then. Begin
+ * with { 0 }. */
+typedef struct coh_arena {
+    char *memory; /* owned */
+    size_t bytes;
+} coh_arena;
+
+/* false if memory is short. */
+bool coh_arena_reserve(coh_arena *self, size_t bytes);
+void coh_arena_fini(coh_arena *self);
 
 #endif

@@ -19,12 +19,6 @@ static coh_status no_memory(coh_err *err)
     return coh_fail(err, COH_E_NOMEM, "no memory to time a layer");
 }
 
-void coh_arena_fini(coh_arena *self)
-{
-    free(self->memory);
-    *self = (coh_arena){ 0 };
-}
-
 /* What an operand takes of the arena. */
 static size_t bytes_of(const coh_tensor *tensor)
 {
@@ -32,22 +26,13 @@ static size_t bytes_of(const coh_tensor *tensor)
     return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-/* Zeroed once, which touches it too. */
 static coh_status reserve(coh_probe *self, coh_err *err)
 {
     size_t bytes = ALIGN_BYTES;
 
     for (int arg = 0; arg < COH_ARG_COUNT; arg++)
         bytes += self->tensors[arg] != NULL ? bytes_of(self->tensors[arg]) : 0;
-    if (bytes <= self->arena->bytes)
-        return COH_OK;
-    coh_arena_fini(self->arena);
-    self->arena->memory = aligned_alloc(ALIGN_BYTES, bytes);
-    if (self->arena->memory == NULL)
-        return no_memory(err);
-    memset(self->arena->memory, 0, bytes);
-    self->arena->bytes = bytes;
-    return COH_OK;
+    return coh_arena_reserve(self->arena, bytes) ? COH_OK : no_memory(err);
 }
 
 /* Bind what the op has besides what is bound already. */

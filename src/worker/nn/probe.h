@@ -10,16 +10,9 @@
 #define COH_WORKER_NN_PROBE_H
 
 #include "worker/nn/dnn.h"
+#include "worker/nn/pages.h"
 
 typedef struct coh_probe coh_probe;
-
-/* Memory that grows to what the largest probe needs. Begin with { 0 }. */
-typedef struct coh_arena {
-    char *memory; /* owned */
-    size_t bytes;
-} coh_arena;
-
-void coh_arena_fini(coh_arena *self);
 
 /* Make spec's op and point all its operands at the arena, which is borrowed.
  * On COH_OK *out is the caller's. Fails as coh_op_new() does. */

@@ -30,7 +30,8 @@ static void describe(const coh_action *action, coh_step_part *part)
 {
     char src[16] = "", dst[16] = "";
 
-    part->algorithm = "cohort";
+    part->algorithm = action->algorithm;
+    part->saving = action->saving;
     if (action->op == NULL)
         return;
     part->algorithm = coh_op_algorithm(action->op);
@@ -63,6 +64,7 @@ static int list(const coh_tape *tape, coh_step_part *parts)
                 parts[count] = (coh_step_part){ .layer = action->layer,
                                                 .pass = action->pass,
                                                 .seconds = INFINITY,
+                                                .saving = 1,
                                                 .algorithm = "reorder" };
             count++;
         }

@@ -17,8 +17,10 @@ typedef struct coh_step_part {
     coh_pass pass;
     double seconds; /* of the whole part; infinite before the first run */
     double copy_s;  /* its changes of layout alone */
-    const char *algorithm; /* oneDNN's name, or "cohort"; borrowed of the net */
-    char layout[40];       /* of src, and of dst behind > if it differs */
+    const char *algorithm; /* oneDNN's name, or that of our own code; borrowed
+                              of the net */
+    double saving;   /* products of the direct sum for each one that is made */
+    char layout[40]; /* of src, and of dst behind > if it differs */
 } coh_step_part;
 
 /* How many parts the graph has, in the order they run in; described in parts[]

@@ -4,10 +4,10 @@
 #include <omp.h>
 #include <string.h>
 
+#include "worker/nn/avx512.h"
 #include "worker/nn/layer_ops.h"
 
 enum {
-    LANES = 16,
     TAPS = 9,        /* of one channel */
     CHANNELS = 3,    /* at most: CHANNELS x TAPS sums stay in registers */
     COLUMNS = 6,     /* of the convolution in one tile: 3 of the pool */
@@ -93,12 +93,6 @@ int64_t coh_stem_work_count(const coh_stem *self)
 }
 
 #if defined(__x86_64__)
-
-#include <immintrin.h>
-
-#define AVX512 __attribute__((target("avx512f")))
-#define INLINE static inline __attribute__((always_inline, target("avx512f")))
-#define UNROLL _Pragma("GCC unroll 16")
 
 bool coh_stem_can_run(void)
 {
