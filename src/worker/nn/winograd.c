@@ -68,16 +68,39 @@ bool coh_winograd_fits(const coh_layer *layer)
 /* --- how a pass is cut --------------------------------------------------- */
 
 /* Sizes of the matrices of a pass: in[tiles, inputs] times weights[inputs,
- * outputs] gives out[tiles, outputs]; strips of `strip` tiles at a time, as many
- * at least as make what is read again and again of the weights no more than all
- * the rest. */
+ * outputs] gives out[tiles, outputs], for a strip of tiles at a time. */
 typedef struct cut {
     coh_tiles tiles;
     int64_t all, strip; /* tiles */
     int64_t inputs, outputs;
+    bool is_shared; /* all threads work at one strip; else each at its own */
+    int64_t nsets;  /* of in and out */
+    int64_t nsums;  /* of the gradient of weights; for other passes 1 */
 } cut;
 
-enum { STRIP_BYTES = 12 << 20 };
+/* Measured with 1 and 2 threads on layers of config/hep.yaml and climate.yaml:
+ * a strip of one thread is fastest where it is about as large as the L2 cache.
+ * Large weights are better read once for all threads, and seldom: their strips
+ * are as large as they are. */
+static const double strip_bytes = 2.4e6, own_weights_bytes = 8e6;
+
+static void find_strip(cut *it, int threads)
+{
+    const double square = COH_SQUARE * sizeof(float);
+    const double weights = square * (double)(it->inputs * it->outputs);
+    const double tile = square * (double)(it->inputs + it->outputs);
+
+    it->is_shared = threads == 1 || weights > own_weights_bytes ||
+                    it->all < (int64_t)threads * 2 * COH_STRIP_ROWS;
+    const int64_t share = it->is_shared ? it->all : ceil_div(it->all, threads);
+    double bytes = strip_bytes * (it->is_shared ? threads : 1);
+    if (weights > own_weights_bytes && bytes < weights)
+        bytes = weights;
+    const int64_t room = bytes > tile ? (int64_t)(bytes / tile) : 1;
+    it->strip = ceil_div(share, ceil_div(share, room));
+    it->strip = ceil_div(it->strip, COH_STRIP_ROWS) * COH_STRIP_ROWS;
+    it->nsets = it->is_shared ? 1 : threads;
+}
 
 static cut cut_of(const coh_winograd *self, coh_winograd_pass pass)
 {
@@ -94,12 +117,8 @@ static cut cut_of(const coh_winograd *self, coh_winograd_pass pass)
         it.tiles.count[d] = ceil_div(size, it.tiles.pitch);
     }
     it.all = self->batch * it.tiles.count[0] * it.tiles.count[1];
-    int64_t least = STRIP_BYTES / (int64_t)sizeof(float) / COH_SQUARE;
-    if (least < it.inputs * it.outputs)
-        least = it.inputs * it.outputs;
-    const int64_t strips = it.all * (it.inputs + it.outputs) / least;
-    it.strip = ceil_div(it.all, strips > 1 ? strips : 1);
-    it.strip = ceil_div(it.strip, COH_STRIP_ROWS) * COH_STRIP_ROWS;
+    find_strip(&it, self->threads);
+    it.nsums = pass == COH_WINOGRAD_WEIGHTS ? it.nsets : 1;
     return it;
 }
 
@@ -108,13 +127,19 @@ static int64_t weights_count(const cut *it)
     return coh_matrices_count(it->inputs, it->outputs);
 }
 
+/* Of in and out of a strip. */
+static int64_t strip_count(const cut *it)
+{
+    return coh_matrices_count(it->strip, it->inputs) +
+           coh_matrices_count(it->strip, it->outputs);
+}
+
 int64_t coh_winograd_work_count(const coh_winograd *self,
                                 coh_winograd_pass pass)
 {
     const cut it = cut_of(self, pass);
 
-    return weights_count(&it) + coh_matrices_count(it.strip, it.inputs) +
-           coh_matrices_count(it.strip, it.outputs);
+    return it.nsums * weights_count(&it) + it.nsets * strip_count(&it);
 }
 
 double coh_winograd_saving(const coh_winograd *self, coh_winograd_pass pass)
@@ -129,17 +154,19 @@ double coh_winograd_saving(const coh_winograd *self, coh_winograd_pass pass)
            ((double)(COH_SQUARE * it.all) * (double)(it.inputs * it.outputs));
 }
 
-/* The three sets of matrices, one after the other in `work`. */
 typedef struct sets {
     coh_matrices weights, in, out;
 } sets;
 
-static sets sets_of(const cut *it, float *work)
+/* Those of a thread, or of all, in `work`: first all weights. */
+static sets sets_of(const cut *it, float *work, int which)
 {
-    float *in = work + weights_count(it);
+    float *weights = work + which % it->nsums * weights_count(it);
+    float *in = work + it->nsums * weights_count(it) +
+                which % it->nsets * strip_count(it);
     float *out = in + coh_matrices_count(it->strip, it->inputs);
 
-    return (sets){ .weights = { work, it->inputs, it->outputs },
+    return (sets){ .weights = { weights, it->inputs, it->outputs },
                    .in = { in, it->strip, it->inputs },
                    .out = { out, it->strip, it->outputs } };
 }
@@ -172,77 +199,107 @@ bool coh_winograd_can_run(void)
     return __builtin_cpu_supports("avx512f") != 0;
 }
 
-/* What one thread needs to know. */
 typedef struct job {
     cut cut;
-    sets sets;
     coh_side from, to; /* of to_weights: fine, coarse */
     coh_taps taps;
     coh_winograd_end end;
     const float *weights;
-    float *diff;
+    float *work, *diff;
 } job;
 
-/* The share of thread `me` of `count` items. */
+/* Those who work at a strip, and the tiles they have. */
+typedef struct team {
+    int me, threads;
+    int64_t first, end;
+} team;
+
 typedef struct share {
     int64_t first, end;
 } share;
 
+/* The share of thread `me` of `count` items. */
 static share share_of(int64_t count, int me, int threads)
 {
     return (share){ count * me / threads, count * (me + 1) / threads };
 }
 
-static int64_t tiles_in(const cut *it, int64_t tile)
+static team team_of(const cut *it, int me, int threads)
 {
-    return it->all - tile < it->strip ? it->all - tile : it->strip;
+    if (it->is_shared)
+        return (team){ me, threads, 0, it->all };
+    const share mine = share_of(it->all, me, threads);
+    return (team){ 0, 1, mine.first, mine.end };
+}
+
+static void wait_for(const team *us)
+{
+    if (us->threads > 1) {
+#pragma omp barrier
+    }
+}
+
+static int64_t tiles_in(const cut *it, const team *us, int64_t tile)
+{
+    return us->end - tile < it->strip ? us->end - tile : it->strip;
 }
 
 /* One side to the other; all threads call it. */
 static void run_part(job *self, int me, int threads)
 {
     const cut *it = &self->cut;
+    const team us = team_of(it, me, threads);
     const share weights =
         share_of(it->inputs * it->outputs / LANES, me, threads);
+    sets its = sets_of(it, self->work, me);
 
     coh_winograd_take_weights(&self->taps, self->weights, weights.first,
-                              weights.end, &self->sets.weights);
-    for (int64_t tile = 0; tile < it->all; tile += it->strip) {
-        const int64_t count = tiles_in(it, tile);
-        const share in = share_of(it->inputs / LANES * count, me, threads);
-        const share out = share_of(it->outputs / LANES * count, me, threads);
+                              weights.end, &its.weights);
+#pragma omp barrier
+    for (int64_t tile = us.first; tile < us.end; tile += it->strip) {
+        const int64_t count = tiles_in(it, &us, tile);
+        const share in =
+            share_of(it->inputs / LANES * count, us.me, us.threads);
+        const share out =
+            share_of(it->outputs / LANES * count, us.me, us.threads);
         coh_winograd_take(&self->from, &it->tiles, tile, count, in.first,
-                          in.end, &self->sets.in);
-#pragma omp barrier
-        coh_winograd_multiply(&self->sets.in, &self->sets.weights,
-                              &self->sets.out, me, threads);
-#pragma omp barrier
+                          in.end, &its.in);
+        wait_for(&us);
+        coh_winograd_multiply(&its.in, &its.weights, count, &its.out, us.me,
+                              us.threads);
+        wait_for(&us);
         coh_winograd_give(&self->to, &it->tiles, tile, count, out.first,
-                          out.end, &self->sets.out, self->end);
+                          out.end, &its.out, self->end);
     }
 }
 
 static void run_weights_part(job *self, int me, int threads)
 {
     const cut *it = &self->cut;
+    const team us = team_of(it, me, threads);
     const share weights =
         share_of(it->inputs * it->outputs / LANES, me, threads);
+    sets its = sets_of(it, self->work, me);
 
-    for (int64_t tile = 0; tile < it->all; tile += it->strip) {
-        const int64_t count = tiles_in(it, tile);
-        const share in = share_of(it->inputs / LANES * count, me, threads);
-        const share out = share_of(it->outputs / LANES * count, me, threads);
+    for (int64_t tile = us.first; tile < us.end; tile += it->strip) {
+        const int64_t count = tiles_in(it, &us, tile);
+        const share in =
+            share_of(it->inputs / LANES * count, us.me, us.threads);
+        const share out =
+            share_of(it->outputs / LANES * count, us.me, us.threads);
         coh_winograd_take(&self->from, &it->tiles, tile, count, in.first,
-                          in.end, &self->sets.in);
+                          in.end, &its.in);
         coh_winograd_spread(&self->to, &it->tiles, tile, count, out.first,
-                            out.end, &self->sets.out);
-#pragma omp barrier
-        coh_winograd_multiply_turned(&self->sets.in, &self->sets.out, count,
-                                     tile > 0, &self->sets.weights, me,
-                                     threads);
-#pragma omp barrier
+                            out.end, &its.out);
+        wait_for(&us);
+        coh_winograd_multiply_turned(&its.in, &its.out, count, tile > us.first,
+                                     &its.weights, us.me, us.threads);
+        wait_for(&us);
     }
-    coh_winograd_give_weights(&self->taps, &self->sets.weights, weights.first,
+#pragma omp barrier
+    its = sets_of(it, self->work, 0);
+    coh_winograd_give_weights(&self->taps, &its.weights,
+                              it->is_shared ? 1 : threads, weights.first,
                               weights.end, self->diff);
 }
 
@@ -255,9 +312,9 @@ void coh_winograd_to_coarse(const coh_winograd *self, const float *fine,
                .from = fine_side(self, fine),
                .to = coarse_side(self, coarse),
                .end = end,
-               .weights = weights };
+               .weights = weights,
+               .work = work };
 
-    it.sets = sets_of(&it.cut, work);
     for (int d = 0; d < 2; d++)
         it.from.from[d] = self->first[d];
 #pragma omp parallel num_threads(self->threads)
@@ -273,9 +330,9 @@ void coh_winograd_to_fine(const coh_winograd *self, const float *coarse,
                .from = coarse_side(self, coarse),
                .to = fine_side(self, fine),
                .end = end,
-               .weights = weights };
+               .weights = weights,
+               .work = work };
 
-    it.sets = sets_of(&it.cut, work);
     for (int d = 0; d < 2; d++)
         it.from.from[d] = 1 - self->first[d] - self->taps;
 #pragma omp parallel num_threads(self->threads)
@@ -290,9 +347,9 @@ void coh_winograd_to_weights(const coh_winograd *self, const float *fine,
                .cut = cut_of(self, COH_WINOGRAD_WEIGHTS),
                .from = fine_side(self, fine),
                .to = coarse_side(self, coarse),
+               .work = work,
                .diff = diff_weights };
 
-    it.sets = sets_of(&it.cut, work);
     for (int d = 0; d < 2; d++)
         it.from.from[d] = self->first[d];
 #pragma omp parallel num_threads(self->threads)

@@ -23,7 +23,8 @@
  * Needs AVX-512; elsewhere coh_winograd_can_run() says no.
  * Values: fine[B, I / 16, H, W, 16], coarse[B, O / 16, P, Q, 16], which is
  * nChw16c; weights[O, I, KH, KW]. Those written to are 64-byte aligned.
- * Results: a pure function of the arguments, whatever the number of threads.
+ * Results: a pure function of the arguments; a gradient of weights also of the
+ * number of threads.
  * Threads: one caller; the OpenMP threads are used inside.   MPI: none.
  */
 #ifndef COH_WORKER_NN_WINOGRAD_H

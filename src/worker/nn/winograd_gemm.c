@@ -79,9 +79,10 @@ AVX512 static void multiply_panel(const coh_matrices *a, const coh_matrices *b,
 }
 
 void coh_winograd_multiply(const coh_matrices *a, const coh_matrices *b,
-                           coh_matrices *out, int me, int threads)
+                           int64_t count, coh_matrices *out, int me,
+                           int threads)
 {
-    const int64_t steps = out->rows / COH_STRIP_ROWS;
+    const int64_t steps = (count + COH_STRIP_ROWS - 1) / COH_STRIP_ROWS;
     const int64_t pairs = (out->columns / LANES + PAIR - 1) / PAIR;
     const int64_t all = COH_SQUARE * pairs * steps;
     const int64_t end = all * (me + 1) / threads;

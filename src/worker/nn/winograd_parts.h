@@ -70,21 +70,22 @@ void coh_winograd_give(const coh_side *side, const coh_tiles *tiles,
 /* Items [first, end) of columns / 16 x rows. */
 void coh_winograd_take_weights(const coh_taps *taps, const float *weights,
                                int64_t first, int64_t end, coh_matrices *out);
+/* The sum of `nsums` sets, one after the other from `from` on. */
 void coh_winograd_give_weights(const coh_taps *taps, const coh_matrices *from,
-                               int64_t first, int64_t end, float *diff);
+                               int nsums, int64_t first, int64_t end,
+                               float *diff);
 
-/* out = a b at each point: a[rows, K], b[K, columns], out[rows, columns]; the
- * share of thread `me` of `threads`. Rows of a and out are multiples of
- * coh_winograd_rows(). */
+/* out = a b at each point: a[rows, K], b[K, columns], out[rows, columns], for
+ * the first `count` rows, rounded up to COH_STRIP_ROWS; the share of thread `me`
+ * of `threads`. */
+enum { COH_STRIP_ROWS = 12 };
 void coh_winograd_multiply(const coh_matrices *a, const coh_matrices *b,
-                           coh_matrices *out, int me, int threads);
+                           int64_t count, coh_matrices *out, int me,
+                           int threads);
 /* out = or += a^T b at each point: a[T, rows], b[T, columns], out[rows,
- * columns]; T <= rows of a and b. */
+ * columns], for T = count. */
 void coh_winograd_multiply_turned(const coh_matrices *a, const coh_matrices *b,
                                   int64_t count, bool adds, coh_matrices *out,
                                   int me, int threads);
-
-/* Rows in one step of coh_winograd_multiply(), for a strip of so many tiles. */
-enum { COH_STRIP_ROWS = 12 };
 
 #endif

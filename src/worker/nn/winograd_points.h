@@ -108,24 +108,29 @@ INLINE void coh_transform_line(coh_transform kind, int n, const __m512 *in,
         coh_sums(n, in, out);
 }
 
-/* Rows and columns of a square: value (y, x) of `in` is at y * row + x * column.
- * n: coefficients in one direction. `out` has no gaps. */
+/* Rows and columns of a square: value (y, x) of `in` is at y * row + x * column,
+ * and the k-th of `out`, rows first, at k * step. n: coefficients in one
+ * direction. */
 INLINE void coh_transform_square(coh_transform kind, int n, const float *in,
-                                 int64_t row, int64_t column, __m512 *out)
+                                 int64_t row, int64_t column, float *out,
+                                 int64_t step)
 {
     const int from = kind == COH_TRANSFORM_VALUES ? n : COH_POINTS;
     const int to = kind == COH_TRANSFORM_SUMS ? n : COH_POINTS;
     __m512 half[COH_SQUARE]; /* [to][from] */
+    __m512 line[COH_POINTS], made[COH_POINTS];
 
     for (int x = 0; x < from; x++) {
-        __m512 line[COH_POINTS], made[COH_POINTS];
         UNROLL for (int y = 0; y < from; y++) line[y] =
             _mm512_loadu_ps(in + y * row + x * column);
         coh_transform_line(kind, n, line, made);
         UNROLL for (int y = 0; y < to; y++) half[y * from + x] = made[y];
     }
-    for (int y = 0; y < to; y++)
-        coh_transform_line(kind, n, half + y * from, out + y * to);
+    for (int y = 0; y < to; y++) {
+        coh_transform_line(kind, n, half + y * from, made);
+        UNROLL for (int x = 0; x < to; x++)
+            _mm512_store_ps(out + (y * to + x) * step, made[x]);
+    }
 }
 
 #endif

@@ -57,21 +57,23 @@ static int64_t tap_at(const coh_taps *self, const filters *it, int y, int x)
 INLINE void take_filters(int n, const coh_taps *self, const filters *it,
                          const float *weights, float *to, int64_t step)
 {
-    __m512 taps[TAPS_MOST * TAPS_MOST], made[COH_SQUARE];
+    _Alignas(64) float taps[TAPS_MOST * TAPS_MOST * LANES];
+    _Alignas(64) float made[COH_SQUARE * LANES];
 
     for (int k = 0; k < n * n; k++) {
         const int64_t at = tap_at(self, it, k / n, k % n);
-        taps[k] = at < 0 ? _mm512_setzero_ps()
-                         : _mm512_i32gather_ps(it->lanes,
-                                               weights + it->first + at, 4);
+        _mm512_store_ps(taps + k * LANES,
+                        at < 0 ? _mm512_setzero_ps()
+                               : _mm512_i32gather_ps(
+                                     it->lanes, weights + it->first + at, 4));
     }
-    coh_transform_square(COH_TRANSFORM_VALUES, n, (const float *)taps,
-                         n * LANES, LANES, made);
+    coh_transform_square(COH_TRANSFORM_VALUES, n, taps, n * LANES, LANES, made,
+                         LANES);
     for (int p = 0; p < COH_SQUARE; p++)
         _mm512_stream_ps(
             to + p * step,
             coh_times(coh_factors[p / COH_POINTS] * coh_factors[p % COH_POINTS],
-                      made[p]));
+                      _mm512_load_ps(made + p * LANES)));
 }
 
 AVX512 void coh_winograd_take_weights(const coh_taps *taps,
@@ -100,39 +102,49 @@ AVX512 void coh_winograd_take_weights(const coh_taps *taps,
     _mm_sfence();
 }
 
-INLINE void give_filters(int n, const coh_taps *self, const filters *it,
-                         const float *from, int64_t step, float *diff)
+/* Of point p, summed, with its factor. */
+INLINE __m512 gather_sums(const coh_matrices *from, int nsums, int64_t item,
+                          int p)
 {
-    _Alignas(64) float scaled[COH_SQUARE * LANES];
-    __m512 made[COH_SQUARE];
+    const int64_t next = coh_matrices_count(from->rows, from->columns);
+    const float *at = from->data + item * LANES + p * coh_matrices_step(from);
+    __m512 sum = _mm512_load_ps(at);
 
-    for (int p = 0; p < COH_SQUARE; p++)
-        _mm512_store_ps(
-            scaled + p * LANES,
-            coh_times(coh_factors[p / COH_POINTS] * coh_factors[p % COH_POINTS],
-                      _mm512_loadu_ps(from + p * step)));
-    coh_transform_square(COH_TRANSFORM_SUMS, n, scaled, COH_POINTS * LANES,
-                         LANES, made);
+    for (int i = 1; i < nsums; i++)
+        sum = _mm512_add_ps(sum, _mm512_load_ps(at + i * next));
+    return coh_times(coh_factors[p / COH_POINTS] * coh_factors[p % COH_POINTS],
+                     sum);
+}
+
+INLINE void give_filters(int n, const coh_taps *self, const filters *it,
+                         const float *sums, float *diff)
+{
+    _Alignas(64) float made[TAPS_MOST * TAPS_MOST * LANES];
+
+    coh_transform_square(COH_TRANSFORM_SUMS, n, sums, COH_POINTS * LANES, LANES,
+                         made, LANES);
     for (int k = 0; k < n * n; k++) {
         const int64_t at = tap_at(self, it, k / n, k % n);
         if (at >= 0)
-            _mm512_i32scatter_ps(diff + it->first + at, it->lanes, made[k], 4);
+            _mm512_i32scatter_ps(diff + it->first + at, it->lanes,
+                                 _mm512_load_ps(made + k * LANES), 4);
     }
 }
 
 AVX512 void coh_winograd_give_weights(const coh_taps *taps,
-                                      const coh_matrices *from, int64_t first,
-                                      int64_t end, float *diff)
+                                      const coh_matrices *from, int nsums,
+                                      int64_t first, int64_t end, float *diff)
 {
-    const int64_t step = coh_matrices_step(from);
+    _Alignas(64) float sums[COH_SQUARE * LANES];
 
     for (int64_t i = first; i < end; i++) {
         const filters it = filters_of(taps, from->rows, i);
-        const float *at = from->data + i * LANES;
+        for (int p = 0; p < COH_SQUARE; p++)
+            _mm512_store_ps(sums + p * LANES, gather_sums(from, nsums, i, p));
         switch (taps->shape->taps) {
-#define CASE(n)                                     \
-    case n:                                         \
-        give_filters(n, taps, &it, at, step, diff); \
+#define CASE(n)                                 \
+    case n:                                     \
+        give_filters(n, taps, &it, sums, diff); \
         break;
             CASE(2)
             CASE(3)

@@ -71,17 +71,14 @@ INLINE void take(coh_transform kind, int n, const coh_side *side,
         const place at = place_of(side, tiles, column, tile + t);
         const bool inside = is_inside(side, &at, seen);
         const float *in = edge;
-        __m512 made[COH_SQUARE];
         if (inside)
             in = at.plane + (at.y * side->size[1] + at.x) * LANES;
         else
             copy_edge(side, &at, seen, edge);
         coh_transform_square(
             kind, n, in, LANES * (inside ? side->step * side->size[1] : seen),
-            LANES * (inside ? side->step : 1), made);
-        float *to = out->data + (column * out->rows + t) * LANES;
-        for (int p = 0; p < COH_SQUARE; p++)
-            _mm512_store_ps(to + p * step, made[p]);
+            LANES * (inside ? side->step : 1),
+            out->data + (column * out->rows + t) * LANES, step);
     }
 }
 
@@ -127,6 +124,7 @@ INLINE void give(int n, const coh_side *side, const coh_tiles *tiles,
 {
     const int64_t step = coh_matrices_step(from);
     const __m512 slope = _mm512_set1_ps(after.slope);
+    _Alignas(64) float made[COH_SQUARE * LANES];
 
     for (int64_t i = first; i < end; i++) {
         const int64_t column = i / count, t = i % count;
@@ -134,16 +132,16 @@ INLINE void give(int n, const coh_side *side, const coh_tiles *tiles,
         const __m512 bias = after.bias != NULL
                                 ? _mm512_loadu_ps(after.bias + at.channel)
                                 : _mm512_setzero_ps();
-        __m512 made[COH_SQUARE];
         coh_transform_square(COH_TRANSFORM_SUMS, n,
                              from->data + (column * from->rows + t) * LANES,
-                             COH_POINTS * step, step, made);
+                             COH_POINTS * step, step, made, LANES);
         for (int k = 0; k < n * n; k++) {
             const int64_t y = at.y + k / n * side->step;
             const int64_t x = at.x + k % n * side->step;
             if (y < side->size[0] && x < side->size[1])
-                _mm512_store_ps(at.plane + (y * side->size[1] + x) * LANES,
-                                finish(made[k], bias, slope));
+                _mm512_store_ps(
+                    at.plane + (y * side->size[1] + x) * LANES,
+                    finish(_mm512_load_ps(made + k * LANES), bias, slope));
         }
     }
 }
