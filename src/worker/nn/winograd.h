@@ -85,9 +85,9 @@ void coh_winograd_to_weights(const coh_winograd *self, const float *fine,
 void coh_winograd_sum(const float *values, int64_t batch, int64_t channels,
                       int64_t plane, float *sums);
 
-/* Seconds of one pass, the least of `looks`; infinite if memory is short. It
- * works in `arena`. */
+/* Seconds of one pass, on whatever `arena` holds; infinite if memory is short.
+ */
 double coh_winograd_time(const coh_winograd *self, coh_winograd_pass pass,
-                         int looks, coh_arena *arena);
+                         coh_arena *arena);
 
 #endif

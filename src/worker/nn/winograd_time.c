@@ -29,7 +29,7 @@ static void run(const coh_winograd *self, coh_winograd_pass pass, float *fine,
 }
 
 double coh_winograd_time(const coh_winograd *self, coh_winograd_pass pass,
-                         int looks, coh_arena *arena)
+                         coh_arena *arena)
 {
     const int64_t fine =
         floats_of(self->batch, self->fine_channels, self->fine);
@@ -38,18 +38,14 @@ double coh_winograd_time(const coh_winograd *self, coh_winograd_pass pass,
     const int64_t work = coh_winograd_work_count(self, pass);
     const int64_t weights =
         floats_of(self->fine_channels, self->coarse_channels, self->kernel);
-    double least = INFINITY;
 
     if (!coh_arena_reserve(
             arena,
             sizeof(float) * (size_t)(fine + coarse + work + weights) + LINE))
-        return least;
+        return INFINITY;
     float *at = (float *)(void *)arena->memory; /* in parts of 16 channels */
-    for (int i = 0; i < looks; i++) {
-        const double start = coh_clock_now_s();
-        run(self, pass, at, at + fine, at + fine + coarse + work,
-            at + fine + coarse);
-        least = fmin(least, coh_clock_now_s() - start);
-    }
-    return least;
+    const double start = coh_clock_now_s();
+    run(self, pass, at, at + fine, at + fine + coarse + work,
+        at + fine + coarse);
+    return coh_clock_now_s() - start;
 }
