@@ -20,6 +20,7 @@ struct coh_exchange {
     const coh_plan *plan;
     const coh_roles *roles;
     const coh_schedule *schedule;
+    const coh_statistics *statistics;
     coh_shard *shard; /* NULL with servers */
     float *weights, *gradient;
     double timeout_s;
@@ -29,7 +30,8 @@ struct coh_exchange {
 
 coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             const coh_roles *roles,
-                            const coh_schedule *schedule, coh_shard *shard,
+                            const coh_schedule *schedule,
+                            const coh_statistics *statistics, coh_shard *shard,
                             float *weights, float *gradient, coh_exchange **out,
                             coh_err *err)
 {
@@ -52,6 +54,7 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
     *self = (coh_exchange){ .plan = plan,
                             .roles = roles,
                             .schedule = schedule,
+                            .statistics = statistics,
                             .shard = shard,
                             .weights = weights,
                             .gradient = gradient,
@@ -106,8 +109,8 @@ coh_status coh_exchange_add_up(coh_exchange *self, coh_exchange_sums *sums,
     return status;
 }
 
-/* The sum of the squares of a block's summed gradient; not finite if any
- * element is not. Eight partial sums, so that the order is always the same. */
+/* The sum of the squares; not finite if any element is not. Eight partial sums,
+ * so that the order is always the same. */
 static double square_sum(const float *x, int64_t n)
 {
     double sum[8] = { 0 };
@@ -121,6 +124,26 @@ static double square_sum(const float *x, int64_t n)
         sum[0] += (double)x[i] * (double)x[i];
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) +
            ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+/* Add the squares of a block's summed gradient, without running statistics, to
+ * *squares. If an element is not finite *squares is not, and false is returned.
+ */
+static bool add_squares(const coh_exchange *self, coh_range range,
+                        double *squares)
+{
+    const int64_t end = range.first + range.count;
+    const coh_statistic *statistic;
+    double all = 0;
+
+    for (int64_t at = range.first, n; at < end; at += n) {
+        n = coh_statistics_run(self->statistics, at, end, &statistic);
+        const double sum = square_sum(self->gradient + at, n);
+        all += sum;
+        if (statistic == NULL || !isfinite(sum))
+            *squares += sum;
+    }
+    return isfinite(all);
 }
 
 static coh_status diverged(const coh_grant *grant, coh_err *err)
@@ -157,9 +180,7 @@ static coh_status step_here(coh_exchange *self, const coh_grant *grant,
         const coh_status status = finish(self, &it->sum, "a gradient sum", err);
         if (status != COH_OK)
             return status;
-        const double square = square_sum(gradient, it->range.count);
-        *squares += square;
-        if (isfinite(square))
+        if (add_squares(self, it->range, squares))
             coh_shard_apply(self->shard, b, gradient, weight, rate);
     }
     return COH_OK;
@@ -192,10 +213,7 @@ static coh_status push_all(coh_exchange *self, const coh_grant *grant,
         const coh_status status = finish(self, &it->sum, "a gradient sum", err);
         if (status != COH_OK)
             return status;
-        const double square =
-            square_sum(self->gradient + it->range.first, it->range.count);
-        *squares += square;
-        if (!isfinite(square))
+        if (!add_squares(self, it->range, squares))
             continue;
         it->push.step = grant->step;
         it->push.clock = grant->clock;
