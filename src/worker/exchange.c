@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/optim/squares.h"
 #include "common/xfer.h"
 
 /* A block on its way through the root. */
@@ -109,43 +110,6 @@ coh_status coh_exchange_add_up(coh_exchange *self, coh_exchange_sums *sums,
     return status;
 }
 
-/* The sum of the squares; not finite if any element is not. Eight partial sums,
- * so that the order is always the same. */
-static double square_sum(const float *x, int64_t n)
-{
-    double sum[8] = { 0 };
-    int64_t i = 0;
-
-    for (; i + 8 <= n; i += 8) {
-        for (int j = 0; j < 8; j++)
-            sum[j] += (double)x[i + j] * (double)x[i + j];
-    }
-    for (; i < n; i++)
-        sum[0] += (double)x[i] * (double)x[i];
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) +
-           ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
-/* Add the squares of a block's summed gradient, without running statistics, to
- * *squares. If an element is not finite *squares is not, and false is returned.
- */
-static bool add_squares(const coh_exchange *self, coh_range range,
-                        double *squares)
-{
-    const int64_t end = range.first + range.count;
-    const coh_statistic *statistic;
-    double all = 0;
-
-    for (int64_t at = range.first, n; at < end; at += n) {
-        n = coh_statistics_run(self->statistics, at, end, &statistic);
-        const double sum = square_sum(self->gradient + at, n);
-        all += sum;
-        if (statistic == NULL || !isfinite(sum))
-            *squares += sum;
-    }
-    return isfinite(all);
-}
-
 static coh_status diverged(const coh_grant *grant, coh_err *err)
 {
     return coh_fail(err, COH_E_DIVERGED,
@@ -180,7 +144,7 @@ static coh_status step_here(coh_exchange *self, const coh_grant *grant,
         const coh_status status = finish(self, &it->sum, "a gradient sum", err);
         if (status != COH_OK)
             return status;
-        if (add_squares(self, it->range, squares))
+        if (coh_squares_add(self->statistics, it->range, gradient, squares))
             coh_shard_apply(self->shard, b, gradient, weight, rate);
     }
     return COH_OK;
@@ -213,7 +177,8 @@ static coh_status push_all(coh_exchange *self, const coh_grant *grant,
         const coh_status status = finish(self, &it->sum, "a gradient sum", err);
         if (status != COH_OK)
             return status;
-        if (!add_squares(self, it->range, squares))
+        if (!coh_squares_add(self->statistics, it->range,
+                             self->gradient + it->range.first, squares))
             continue;
         it->push.step = grant->step;
         it->push.clock = grant->clock;
