@@ -2,7 +2,8 @@
  *
  * The values of a block of channels are cut into some parts, by their number
  * alone; a part is one thread's, and the parts' sums are added up in order.
- * Squares are summed as they are: of floats, in double, nothing is lost.
+ * Squares are summed as they are: in double they lose less than the floats have
+ * lost before.
  */
 #include "worker/nn/batch_norm.h"
 
@@ -10,21 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/simd.h"
+#include "worker/nn/lanes.h"
 
 enum {
-    WIDTH = 8,      /* lanes that are done at once */
-    NEAR = 4096,    /* floats that stay in the first cache */
     PART = 16384,   /* floats of a part, at least, */
     PARTS_MAX = 64, /* but no more parts of a block */
     SUMS = 2,
     FACTORS = 4
 };
-
-/* Of each lane; the loops below say what for. */
-typedef struct factors {
-    const float *center, *factor, *tilt, *shift;
-} factors;
 
 struct coh_batch_norm {
     coh_channels at;
@@ -36,16 +30,6 @@ struct coh_batch_norm {
     float *center, *factor, *tilt, *shift;
     double *parts; /* [nblocks, PARTS_MAX, SUMS, lanes of a block] */
 };
-
-/* Some values of one block: n positions of `lanes` each. */
-typedef struct piece {
-    int64_t n, lanes;
-    const float *x, *dy; /* read */
-    float *out;          /* y, or dy again; NULL if only sums are wanted */
-    factors by;          /* [lanes] */
-    float slope;
-    double *first, *second; /* [lanes], added to */
-} piece;
 
 coh_batch_norm *coh_batch_norm_new(const coh_channels *at, double epsilon,
                                    float slope)
@@ -74,175 +58,11 @@ coh_batch_norm *coh_batch_norm_new(const coh_channels *at, double epsilon,
     return self;
 }
 
-/* --- the loops over values ---------------------------------------------- */
-
-/* WIDTH lanes, as vectors: left alone, gcc 12 makes none of most loops here. */
-typedef float floats __attribute__((vector_size(WIDTH * sizeof(float))));
-typedef double doubles __attribute__((vector_size(WIDTH * sizeof(double))));
-typedef int32_t bits __attribute__((vector_size(WIDTH * sizeof(int32_t))));
-
-#define LOAD(to, from) memcpy(&(to), from, sizeof(to))
-#define DOUBLES(from) __builtin_convertvector(from, doubles)
-#define INLINE static inline __attribute__((always_inline))
-
-/* The lanes from lane l on, WIDTH of them or one, at positions [p, end). */
-typedef void lane_loop(const piece *it, int64_t l, int64_t p, int64_t end);
-
-/* first += dy, second += dy (x - center) */
-INLINE void sum_wide(const piece *it, int64_t l, int64_t p, int64_t end)
-{
-    doubles a = { 0 }, b = { 0 };
-    floats x, dy, center;
-
-    LOAD(center, it->by.center + l);
-    for (; p < end; p++) {
-        LOAD(x, it->x + p * it->lanes + l);
-        LOAD(dy, it->dy + p * it->lanes + l);
-        a += DOUBLES(dy);
-        b += DOUBLES(dy) * (DOUBLES(x) - DOUBLES(center));
-    }
-    for (int j = 0; j < WIDTH; j++) {
-        it->first[l + j] += a[j];
-        it->second[l + j] += b[j];
-    }
-}
-
-INLINE void sum_one(const piece *it, int64_t l, int64_t p, int64_t end)
-{
-    const double center = (double)it->by.center[l];
-
-    for (; p < end; p++) {
-        const double dy = (double)it->dy[p * it->lanes + l];
-        it->first[l] += dy;
-        it->second[l] += dy * ((double)it->x[p * it->lanes + l] - center);
-    }
-}
-
-/* y = relu(factor (x - center) + shift) */
-INLINE void move_wide(const piece *it, int64_t l, int64_t p, int64_t end)
-{
-    floats x, center, factor, shift;
-
-    LOAD(center, it->by.center + l);
-    LOAD(factor, it->by.factor + l);
-    LOAD(shift, it->by.shift + l);
-    for (; p < end; p++) {
-        LOAD(x, it->x + p * it->lanes + l);
-        const floats v = (x - center) * factor + shift, low = it->slope * v;
-        const bits high = v > 0;
-        const bits y = (high & (bits)v) | (~high & (bits)low);
-        memcpy(it->out + p * it->lanes + l, &y, sizeof y);
-    }
-}
-
-INLINE void move_one(const piece *it, int64_t l, int64_t p, int64_t end)
-{
-    for (; p < end; p++) {
-        const float x = it->x[p * it->lanes + l] - it->by.center[l];
-        const float v = x * it->by.factor[l] + it->by.shift[l];
-        it->out[p * it->lanes + l] = v > 0 ? v : it->slope * v;
-    }
-}
-
-/* dy = factor dy + tilt (x - center) + shift */
-INLINE void turn_wide(const piece *it, int64_t l, int64_t p, int64_t end)
-{
-    floats x, dy, center, factor, tilt, shift;
-
-    LOAD(center, it->by.center + l);
-    LOAD(factor, it->by.factor + l);
-    LOAD(tilt, it->by.tilt + l);
-    LOAD(shift, it->by.shift + l);
-    for (; p < end; p++) {
-        LOAD(x, it->x + p * it->lanes + l);
-        LOAD(dy, it->out + p * it->lanes + l);
-        dy = factor * dy + (tilt * (x - center) + shift);
-        memcpy(it->out + p * it->lanes + l, &dy, sizeof dy);
-    }
-}
-
-INLINE void turn_one(const piece *it, int64_t l, int64_t p, int64_t end)
-{
-    for (; p < end; p++) {
-        const float x = it->x[p * it->lanes + l] - it->by.center[l];
-        float *dy = &it->out[p * it->lanes + l];
-        *dy = it->by.factor[l] * *dy + (it->by.tilt[l] * x + it->by.shift[l]);
-    }
-}
-
-/* All lanes, over as many positions as are near. */
-INLINE void all_lanes(const piece *it, lane_loop *wide, lane_loop *one)
-{
-    const int64_t near = NEAR / it->lanes > 0 ? NEAR / it->lanes : 1;
-
-    for (int64_t p = 0; p < it->n; p += near) {
-        const int64_t end = p + near < it->n ? p + near : it->n;
-        int64_t l = 0;
-        for (; l + WIDTH <= it->lanes; l += WIDTH)
-            wide(it, l, p, end);
-        for (; l < it->lanes; l++)
-            one(it, l, p, end);
-    }
-}
-
-typedef void piece_loop(const piece *it);
-
-COH_SIMD static void sum(const piece *it)
-{
-    all_lanes(it, sum_wide, sum_one);
-}
-
-COH_SIMD static void move(const piece *it)
-{
-    all_lanes(it, move_wide, move_one);
-}
-
-COH_SIMD static void turn(const piece *it)
-{
-    all_lanes(it, turn_wide, turn_one);
-}
-
-static const float *spread(const float *one, float *copies)
-{
-    for (int j = 0; j < WIDTH; j++)
-        copies[j] = *one;
-    return copies;
-}
-
-/* One lane: its positions stand side by side, and are done as lanes are. */
-static void run_row_major(piece it, piece_loop *loop)
-{
-    float copies[FACTORS][WIDTH];
-    double sums[SUMS][WIDTH] = { { 0 } };
-    piece wide = it;
-
-    wide.n = it.n / WIDTH;
-    wide.lanes = WIDTH;
-    wide.by = (factors){ spread(it.by.center, copies[0]),
-                         spread(it.by.factor, copies[1]),
-                         spread(it.by.tilt, copies[2]),
-                         spread(it.by.shift, copies[3]) };
-    wide.first = sums[0];
-    wide.second = sums[1];
-    loop(&wide);
-    for (int j = 0; j < WIDTH; j++) {
-        *it.first += sums[0][j];
-        *it.second += sums[1][j];
-    }
-    const int64_t done = wide.n * WIDTH;
-    it.n -= done;
-    it.x += done;
-    it.dy += done;
-    if (it.out != NULL)
-        it.out += done;
-    loop(&it);
-}
-
 /* --- all values --------------------------------------------------------- */
 
-/* What is done with all values, and by which numbers of the lanes. */
+/* What is done with all values. */
 typedef struct pass {
-    piece_loop *loop;
+    coh_lanes_loop *loop;
     const float *x, *dy;
     float *out;
 } pass;
@@ -268,12 +88,14 @@ static void run_part(const coh_batch_norm *self, const pass *task,
     const int64_t row = joined ? count : at->positions;
     const int64_t end = count * (part + 1) / parts;
     double *sums = self->parts + (block * PARTS_MAX + part) * SUMS * n;
-    piece it = { .lanes = n,
-                 .by = { self->center + lane, self->factor + lane,
-                         self->tilt + lane, self->shift + lane },
-                 .slope = self->slope,
-                 .first = sums,
-                 .second = sums + n };
+    coh_lanes it = { .lanes = n,
+                     .center = self->center + lane,
+                     .factor = self->factor + lane,
+                     .tilt = self->tilt + lane,
+                     .shift = self->shift + lane,
+                     .slope = self->slope,
+                     .first = sums,
+                     .second = sums + n };
 
     memset(sums, 0, (size_t)(SUMS * n) * sizeof *sums);
     for (int64_t i = count * part / parts; i < end; i += it.n) {
@@ -283,10 +105,7 @@ static void run_part(const coh_batch_norm *self, const pass *task,
         it.x = task->x + first;
         it.dy = task->dy + first;
         it.out = task->out != NULL ? task->out + first : NULL;
-        if (n == 1)
-            run_row_major(it, task->loop);
-        else
-            task->loop(&it);
+        task->loop(&it);
     }
 }
 
@@ -341,7 +160,7 @@ void coh_batch_norm_measure(coh_batch_norm *self, int64_t rows, const float *x)
     const double n = values_of(self, rows);
 
     memset(self->center, 0, (size_t)self->lanes * sizeof *self->center);
-    run(self, rows, (pass){ sum, x, x, NULL });
+    run(self, rows, (pass){ coh_lanes_sum, x, x, NULL });
     for (int64_t c = 0; c < self->lanes; c++) {
         self->mean[c] = n > 0 ? self->first[c] / n : 0;
         self->variance[c] =
@@ -387,7 +206,7 @@ void coh_batch_norm_forward(coh_batch_norm *self, int64_t rows, const float *x,
         self->factor[c] = (float)((double)g[c] * scale_of(self, c));
         self->shift[c] = h[c];
     }
-    run(self, rows, (pass){ move, x, x, y });
+    run(self, rows, (pass){ coh_lanes_move, x, x, y });
     clear_padding(self, rows, y);
 }
 
@@ -396,7 +215,7 @@ void coh_batch_norm_weights(coh_batch_norm *self, int64_t rows, const float *x,
 {
     for (int64_t c = 0; c < self->lanes; c++)
         self->center[c] = (float)self->mean[c];
-    run(self, rows, (pass){ sum, x, dy, NULL });
+    run(self, rows, (pass){ coh_lanes_sum, x, dy, NULL });
     for (int64_t c = 0; c < self->at.channels; c++) {
         dg[c] = (float)(self->second[c] * scale_of(self, c));
         dh[c] = (float)self->first[c];
@@ -414,6 +233,6 @@ void coh_batch_norm_data(coh_batch_norm *self, int64_t rows, const float *x,
         self->tilt[c] = (float)(-factor * scale * scale * self->second[c] / n);
         self->shift[c] = (float)(-factor * self->first[c] / n);
     }
-    run(self, rows, (pass){ turn, x, dy, dy });
+    run(self, rows, (pass){ coh_lanes_turn, x, dy, dy });
     clear_padding(self, rows, dy);
 }
