@@ -165,8 +165,8 @@ END_TEST
 
 START_TEST(layers_with_weights_but_without_ways_are_no_trouble)
 {
-    coh_choices *table = choices_of(&normed, _i == 0 ? coh_choices_measure
-                                                     : coh_choices_winograd);
+    coh_choices *table =
+        choices_of(&normed, _i == 0 ? coh_choices_measure : winograd);
     coh_model *model = nn_model_new(&normed);
     char text[128];
     int passes = 0, one, used;

@@ -78,9 +78,9 @@ static int only_user(const coh_model *model, int i)
 }
 
 /* A relu becomes part of the conv2d, dense or batch_norm before it, and its
- * backward pass part of a maxpool behind it. Of what is only pooled, backward needs nothing
- * but the places of the largest values. Only if nobody else takes what is
- * between. */
+ * backward pass part of a maxpool behind it. Of what is only pooled, backward
+ * needs nothing but the places of the largest values. Only if nobody else takes
+ * what is between. */
 static void join_relu(const coh_model *model, coh_node *nodes, int i,
                       bool training)
 {
@@ -107,8 +107,8 @@ static void join_relu(const coh_model *model, coh_node *nodes, int i,
     }
 }
 
-/* A first convolution, if that was chosen and can be: up to its pool
- * each layer has one user, the next. */
+/* A first convolution, if that was chosen and can be: up to its pool each layer
+ * has one user, the next. */
 static void make_stem(const coh_graph *graph, const coh_model *model,
                       coh_node *nodes, int i)
 {
