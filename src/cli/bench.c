@@ -108,7 +108,8 @@ static coh_status make_bed(bed *self, coh_bench *bench, coh_config *config,
     coh_model_init(model, (uint64_t)config->run.seed, self->weights);
     coh_status status = make_data(self, config, model, bench->batch, err);
     if (status == COH_OK)
-        status = coh_shard_new(plan, -1, &rule, &self->shard, err);
+        status = coh_shard_new(plan, -1, &rule, &model->statistics,
+                               &self->shard, err);
     if (status == COH_OK)
         status = make_net(self, bench, config, err);
     if (status != COH_OK)
@@ -218,6 +219,8 @@ static coh_status run(const coh_args *args, coh_config *config, coh_err *err)
     coh_status status = coh_model_new(config, &model, err);
     if (status == COH_OK)
         status = coh_plan_make(config, model->parameters, 0, &plan, err);
+    if (status == COH_OK)
+        status = coh_model_check_share(model, plan.batch, err);
     if (status != COH_OK) {
         coh_model_destroy(&model);
         return status;

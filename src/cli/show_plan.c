@@ -97,8 +97,7 @@ static void print_layers(const coh_model *model)
         write_shape(shape, layer->out);
         printf("  %-24s %-20s", layer->spec.name, shape);
         if (layer->weight_count > 0)
-            printf(" %14" PRId64 " %12.6f",
-                   layer->weight_count + layer->bias_count,
+            printf(" %14" PRId64 " %12.6f", coh_layer_parameters(layer),
                    (double)layer->flop / 1e9);
         printf("\n");
     }
@@ -114,6 +113,10 @@ static void print_text(const coh_model *model, const coh_plan *plan,
            " blocks of at most %" PRId64 "\n",
            model->parameters, (double)model->parameters * FLOAT_BYTES / mib,
            plan->nblocks, plan->block_count);
+    if (model->trained < model->parameters)
+        printf("            %" PRId64 " of them are trained, %" PRId64
+               " are running statistics\n",
+               model->trained, model->parameters - model->trained);
     printf("flop        %.3f GFLOP an image and training step (%.3f with the "
            "first layer's input gradient)\n",
            (double)model->flop_step / 1e9, (double)model->flop_step_full / 1e9);
@@ -142,8 +145,7 @@ static void print_json_layers(coh_json *json, const coh_model *model)
         coh_json_text(json, "name", layer->spec.name);
         write_shape(shape, layer->out);
         coh_json_text(json, "output", shape);
-        coh_json_int(json, "parameters",
-                     layer->weight_count + layer->bias_count);
+        coh_json_int(json, "parameters", coh_layer_parameters(layer));
         coh_json_int(json, "flop_forward", layer->flop);
         coh_json_close(json, '{');
     }
@@ -158,6 +160,7 @@ static void print_json(const coh_model *model, const coh_plan *plan,
     coh_json_init(&json, stdout, false);
     coh_json_open(&json, NULL, '{');
     coh_json_int(&json, "parameters", model->parameters);
+    coh_json_int(&json, "trained_parameters", model->trained);
     coh_json_int(&json, "parameter_bytes", model->parameters * FLOAT_BYTES);
     coh_json_int(&json, "flop_per_image_step", model->flop_step);
     coh_json_int(&json, "flop_per_image_step_full", model->flop_step_full);
@@ -187,6 +190,8 @@ static coh_status show(const coh_args *args, const coh_config *config,
     if (status == COH_OK)
         status =
             coh_plan_make(config, model->parameters, args->ranks, &plan, err);
+    if (status == COH_OK)
+        status = coh_model_check_share(model, coh_plan_least_share(&plan), err);
     if (status == COH_OK) {
         const estimate e = estimate_of(args, config, model, &plan);
         if (args->json)

@@ -97,7 +97,7 @@ typedef struct coh_layer_spec {
     int64_t dilation[2];
     int64_t groups;
     int64_t scale[2], size[2], offset[2];
-    double epsilon, slope, rate, weight;
+    double epsilon, momentum, slope, rate, weight;
     char target[COH_NAME_MAX], mask[COH_NAME_MAX]; /* or "" */
     int64_t ignore;
     bool bias, mean, unlabelled;

@@ -39,6 +39,11 @@ enum { COH_LOSSES_MAX = 16 }; /* in one model */
     X("layer_norm", LAYER_NORM, "n",                                           \
       "a sample's values less their mean, divided by their deviation, times "  \
       "weights that begin as 1, plus a bias")                                  \
+    X("batch_norm", BATCH_NORM, "b",                                           \
+      "a channel's values less their mean over the worker's batch, divided "   \
+      "by their deviation, times a weight that begins as 1, plus a bias; "     \
+      "outside of training by running mean and variance, which are "           \
+      "parameters")                                                            \
     X("dense", DENSE, "d", "matrix product, bias added")                       \
     X("flatten", FLATTEN, "f", "[C, H, W] becomes [C H W]")                    \
     X("dropout", DROPOUT, "o",                                                 \
@@ -58,7 +63,7 @@ enum { COH_LOSSES_MAX = 16 }; /* in one model */
  * whose default lies below low must be given. PAIR: two integers. BOOL: key,
  * field, letters, default, help. PADDING: two integers, or same. NAMES: one
  * name, or a list of them; default none. */
-#define COH_EVERY_LAYER "cDpagukrlstmndfo+&xyqz"
+#define COH_EVERY_LAYER "cDpagukrlstmnbdfo+&xyqz"
 #define COH_EVERY_LOSS "xyqz"
 #define COH_LAYER_FIELDS(INT, PAIR, REAL, BOOL, TEXT, PADDING, NAMES)       \
     TEXT("name", name, COH_EVERY_LAYER,                                     \
@@ -83,7 +88,9 @@ enum { COH_LOSSES_MAX = 16 }; /* in one model */
     PAIR("scale", scale, "u", 0, 1, 1000, "how often each value stands")    \
     PAIR("size", size, "k", 0, 1, 1000000, "what is left")                  \
     PAIR("offset", offset, "k", 0, 0, 1000000, "where it begins")           \
-    REAL("epsilon", epsilon, "n", 1e-5, 0, 1, "added to the variance")      \
+    REAL("epsilon", epsilon, "nb", 1e-5, 0, 1, "added to the variance")     \
+    REAL("momentum", momentum, "b", 0.9, 0, 0.999999,                       \
+         "what a step keeps of running means and variances")                \
     REAL("slope", slope, "l", 0.01, 0, 1, "factor of negative values")      \
     REAL("rate", rate, "o", 0.5, 0, 0.999999, "probability of a zero")      \
     BOOL("bias", bias, "cDd", true, "add a bias")                           \

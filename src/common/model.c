@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/model_build.h"
@@ -45,7 +46,9 @@ static coh_status sum_up(coh_model *self, coh_err *err)
                                     "which makes too many parameters");
         layer->weight_first = self->parameters;
         layer->bias_first = layer->weight_first + layer->weight_count;
-        self->parameters = layer->bias_first + layer->bias_count;
+        layer->statistic_first = layer->bias_first + layer->bias_count;
+        self->parameters = layer->statistic_first + layer->statistic_count;
+        self->trained += layer->weight_count + layer->bias_count;
         if (self->parameters >> PARAMETERS_MAX_LOG2 != 0)
             return coh_layer_misfit(layer, err,
                                     "which makes too many parameters");
@@ -57,6 +60,25 @@ static coh_status sum_up(coh_model *self, coh_err *err)
                         "model.layers: no layer has parameters, nothing can "
                         "be trained: add a conv2d or dense layer");
     self->flop_step_full = 3 * self->flop_forward;
+    return COH_OK;
+}
+
+/* Which of the parameters are running statistics. */
+static coh_status list_statistics(coh_model *self, coh_err *err)
+{
+    coh_statistics *list = &self->statistics;
+
+    list->items = calloc((size_t)self->nlayers, sizeof *list->items);
+    if (list->items == NULL)
+        return coh_fail(err, COH_E_NOMEM, "no memory for %d layers",
+                        self->nlayers);
+    for (int i = 0; i < self->nlayers; i++) {
+        const coh_layer *layer = &self->layers[i];
+        if (layer->statistic_count > 0)
+            list->items[list->count++] =
+                (coh_statistic){ layer->statistic_first, layer->statistic_count,
+                                 layer->spec.momentum };
+    }
     return COH_OK;
 }
 
@@ -93,11 +115,32 @@ coh_status coh_model_new(const coh_config *config, coh_model **out,
         find_needs(self);
         status = sum_up(self, err);
     }
+    if (status == COH_OK)
+        status = list_statistics(self, err);
     if (status != COH_OK) {
         coh_model_destroy(&self);
         return status;
     }
     *out = self;
+    return COH_OK;
+}
+
+coh_status coh_model_check_share(const coh_model *self, int64_t samples,
+                                 coh_err *err)
+{
+    char what[192];
+
+    snprintf(what, sizeof what,
+             "but a worker with a step of %" PRId64 " sample%s has one value "
+             "of each channel, which has no variance: raise train.batch (or "
+             "train.group_batch), or use layer_norm",
+             samples, samples == 1 ? "" : "s");
+    for (int i = 0; i < self->nlayers; i++) {
+        const coh_layer *layer = &self->layers[i];
+        if (layer->spec.kind == COH_LAYER_BATCH_NORM &&
+            samples * layer->in.h * layer->in.w <= 1)
+            return coh_layer_misfit(layer, err, what);
+    }
     return COH_OK;
 }
 
@@ -125,6 +168,7 @@ void coh_model_destroy(coh_model **self)
         return;
     free((*self)->layers);
     free((*self)->targets);
+    free((*self)->statistics.items);
     free(*self);
     *self = NULL;
 }
@@ -141,15 +185,23 @@ static double fan_in(const coh_layer *layer)
                        (double)(spec->stride[0] * spec->stride[1]));
 }
 
-/* Biases are 0, and so are weights, unless they are factors. */
+static bool is_norm(const coh_layer *layer)
+{
+    return layer->spec.kind == COH_LAYER_LAYER_NORM ||
+           layer->spec.kind == COH_LAYER_BATCH_NORM;
+}
+
+/* Biases and means are 0, factors and variances 1, other weights 0. */
 static void init_constants(const coh_layer *layer, float *values)
 {
-    const bool scales = layer->spec.kind == COH_LAYER_LAYER_NORM;
+    float *statistics = values + layer->statistic_first;
 
     for (int64_t i = 0; i < layer->weight_count; i++)
-        values[layer->weight_first + i] = scales ? 1.0f : 0.0f;
+        values[layer->weight_first + i] = is_norm(layer) ? 1.0f : 0.0f;
     for (int64_t i = 0; i < layer->bias_count; i++)
         values[layer->bias_first + i] = 0.0f;
+    for (int64_t i = 0; i < layer->statistic_count; i++)
+        statistics[i] = i < layer->statistic_count / 2 ? 0.0f : 1.0f;
 }
 
 void coh_model_init(const coh_model *self, uint64_t seed, float *values)
@@ -159,7 +211,7 @@ void coh_model_init(const coh_model *self, uint64_t seed, float *values)
     for (int l = 0; l < self->nlayers; l++) {
         const coh_layer *layer = &self->layers[l];
         init_constants(layer, values);
-        if (layer->spec.kind == COH_LAYER_LAYER_NORM)
+        if (is_norm(layer))
             continue;
         const float deviation = (float)sqrt(2.0 / fan_in(layer));
         float *w = values + layer->weight_first;
@@ -172,21 +224,27 @@ void coh_model_init(const coh_model *self, uint64_t seed, float *values)
     }
 }
 
-/* FNV-1a over the numbers that fix what each parameter means. */
+/* FNV-1a over the numbers that fix what each parameter means. A kind of layer is
+ * its letter, so that new kinds change no old number. */
 int64_t coh_model_fingerprint(const coh_model *self)
 {
+    static const char *const letters[] = {
+#define X(name, id, letter, help) letter,
+        COH_LAYER_KINDS(X)
+#undef X
+    };
     uint64_t hash = 0xcbf29ce484222325u;
 
     for (int l = 0; l < self->nlayers; l++) {
         const coh_layer *layer = &self->layers[l];
         const coh_layer_spec *spec = &layer->spec;
         const int64_t facts[] = {
-            spec->kind,          layer->in.c,         layer->in.h,
-            layer->in.w,         layer->out.c,        layer->out.h,
-            layer->out.w,        spec->kernel[0],     spec->kernel[1],
-            spec->stride[0],     spec->stride[1],     layer->pad_before[0],
-            spec->dilation[0],   spec->dilation[1],   layer->pad_before[1],
-            layer->weight_first, layer->weight_count, layer->bias_count,
+            *letters[spec->kind], layer->in.c,         layer->in.h,
+            layer->in.w,          layer->out.c,        layer->out.h,
+            layer->out.w,         spec->kernel[0],     spec->kernel[1],
+            spec->stride[0],      spec->stride[1],     layer->pad_before[0],
+            spec->dilation[0],    spec->dilation[1],   layer->pad_before[1],
+            layer->weight_first,  layer->weight_count, layer->bias_count,
         };
         for (int k = 0; k < layer->ninputs; k++)
             if (layer->inputs[k] != l - 1)

@@ -1,9 +1,11 @@
 /* model.h - the network: layers with shapes, and the flat parameter vector.
  *
  * All parameters lie in one float32 vector in forward layer order, weights then
- * bias. A layer's weights are row-major: [O, I/groups, KH, KW] (conv2d), [I,
+ * bias, then running statistics (statistics.h). A layer's weights are row-major: [O, I/groups, KH, KW] (conv2d), [I,
  * O/groups, KH, KW] (deconv2d, as ONNX and PyTorch have it), [O, I] (dense, with
- * I in [C, H, W] order), [C, H, W] (layer_norm); its bias [O], or [C, H, W].
+ * I in [C, H, W] order), [C, H, W] (layer_norm), [C]
+ * (batch_norm); its bias [O], or as the weights of the norms. batch_norm's
+ * statistics are mean [C], then variance [C].
  *
  *     new -> read -> destroy         no MPI, no oneDNN
  *
@@ -36,6 +38,7 @@
 #include <stdint.h>
 
 #include "common/config.h"
+#include "common/statistics.h"
 #include "common/status.h"
 
 /* One sample's shape. A flat vector of n values is {n, 1, 1}. */
@@ -73,6 +76,7 @@ typedef struct coh_layer {
                                             what is added */
     int64_t weight_first, weight_count;  /* in the flat vector; count 0: none */
     int64_t bias_first, bias_count;
+    int64_t statistic_first, statistic_count;
     int64_t flop; /* forward, one sample */
     /* Of a loss: */
     int target, mask; /* in the model's targets, or COH_TARGET_... */
@@ -95,6 +99,8 @@ typedef struct coh_model {
     int classifier;     /* the last softmax_cross_entropy on labels; -1: none */
     int64_t classes;    /* of it; 0: none, labels do not count */
     int64_t parameters; /* length of the flat vector */
+    int64_t trained;    /* of them; the others are running statistics */
+    coh_statistics statistics; /* owned */
     int64_t flop_forward;
     int64_t flop_step;      /* training, without needless input gradients */
     int64_t flop_step_full; /* 3 x forward */
@@ -109,8 +115,14 @@ void coh_model_destroy(coh_model **self);
 
 /* values[parameters]: weights normal with variance 2 / fan-in (He et al.,
  * arXiv 1502.01852, eq. 10; of deconv2d the mean fan-in, I/g KH KW / stride^2),
- * biases 0, weights of layer_norm 1. A pure function of seed and index. */
+ * biases and running means 0, weights of layer_norm and batch_norm and running
+ * variances 1. A pure function of seed and index. */
 void coh_model_init(const coh_model *self, uint64_t seed, float *values);
+
+/* Can a worker train on steps of so few samples? Fails with COH_E_CONFIG: the
+ * batch_norm whose channels would have one value each, and no variance. */
+coh_status coh_model_check_share(const coh_model *self, int64_t samples,
+                                 coh_err *err);
 
 /* The shape of a layer's output, or of the images for -1. */
 coh_shape coh_model_shape(const coh_model *self, int layer);
@@ -126,6 +138,11 @@ int64_t coh_model_fingerprint(const coh_model *self);
 static inline int64_t coh_shape_count(coh_shape s)
 {
     return s.c * s.h * s.w;
+}
+
+static inline int64_t coh_layer_parameters(const coh_layer *layer)
+{
+    return layer->weight_count + layer->bias_count + layer->statistic_count;
 }
 
 #endif

@@ -197,10 +197,17 @@ static coh_status infer_crop(coh_layer *layer, coh_err *err)
     return COH_OK;
 }
 
-static void infer_norm(coh_layer *layer)
+static void infer_layer_norm(coh_layer *layer)
 {
     layer->out = layer->in;
     layer->weight_count = layer->bias_count = coh_shape_count(layer->in);
+}
+
+static void infer_batch_norm(coh_layer *layer)
+{
+    layer->out = layer->in;
+    layer->weight_count = layer->bias_count = layer->in.c;
+    layer->statistic_count = 2 * layer->in.c;
 }
 
 /* add and concat: the inputs must be alike, but for concat's channels. */
@@ -253,7 +260,10 @@ coh_status coh_model_infer(const coh_model *model, coh_layer *layer,
     case COH_LAYER_CROP:
         return infer_crop(layer, err);
     case COH_LAYER_LAYER_NORM:
-        infer_norm(layer);
+        infer_layer_norm(layer);
+        return COH_OK;
+    case COH_LAYER_BATCH_NORM:
+        infer_batch_norm(layer);
         return COH_OK;
     case COH_LAYER_FLATTEN:
         layer->out = (coh_shape){ coh_shape_count(layer->in), 1, 1 };

@@ -138,7 +138,7 @@
         "threads a worker; 0 is its share of the cores it may use")            \
     ENUM("compute.algorithm", compute.algorithm, 0, "auto|direct|winograd",    \
          "auto: each layer and pass as it measures fastest; direct; or "       \
-         "Winograd wherever it can be done")                                    \
+         "Winograd wherever it can be done")                                   \
     ROOM("model", "the network, layer by layer")                               \
     INTS("model.input", model.input, 3, 1, 1000000,                            \
          "shape of a sample: [channels, height, width]")

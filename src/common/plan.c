@@ -153,3 +153,8 @@ coh_range coh_plan_share(const coh_plan *self, int member, int64_t samples)
 
     return (coh_range){ first, left < self->batch ? left : self->batch };
 }
+
+int64_t coh_plan_least_share(const coh_plan *self)
+{
+    return (self->step_samples - 1) % self->batch + 1;
+}

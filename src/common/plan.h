@@ -63,4 +63,7 @@ int64_t coh_plan_owned_parameters(const coh_plan *self, int server);
  * the batch in turn. count may be 0. */
 coh_range coh_plan_share(const coh_plan *self, int member, int64_t samples);
 
+/* The smallest share of a whole step, but for members that have none. */
+int64_t coh_plan_least_share(const coh_plan *self);
+
 #endif

@@ -305,8 +305,9 @@ static coh_status make(server *self, coh_err *err)
     const coh_server_setup *setup = &self->setup;
     const coh_rule rule = coh_rule_of(setup->config);
 
-    coh_status status = coh_shard_new(setup->plan, setup->roles->mine.server,
-                                      &rule, &self->shard, err);
+    coh_status status =
+        coh_shard_new(setup->plan, setup->roles->mine.server, &rule,
+                      &setup->model->statistics, &self->shard, err);
     if (status == COH_OK)
         status = fill_shard(self, err);
     if (status == COH_OK)

@@ -21,7 +21,11 @@ typedef struct coh_compute {
 
     /* Forward and backward in training mode. gradient[P] is overwritten with
      * the SUM over rows of loss_weight x d(loss)/d(weight): divide by
-     * the summed weight of all members to have the mean. weights[P] is read. */
+     * the summed weight of all members to have the mean. weights[P] is read.
+     * At the place of a running statistic (statistics.h): the summed weight x
+     * the statistic of these rows, padding not counted; variances are
+     * unbiased, over N - 1. Rows too few to have a variance (N < 2) measure
+     * nothing: they repeat weights[P]. */
     void (*train)(void *self, const coh_batch *batch, const float *weights,
                   float *gradient, coh_step_sums *sums);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/optim/squares.h"
 #include "common/xfer.h"
 
 /* A block on its way through the root. */
@@ -20,6 +21,7 @@ struct coh_exchange {
     const coh_plan *plan;
     const coh_roles *roles;
     const coh_schedule *schedule;
+    const coh_statistics *statistics;
     coh_shard *shard; /* NULL with servers */
     float *weights, *gradient;
     double timeout_s;
@@ -29,7 +31,8 @@ struct coh_exchange {
 
 coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             const coh_roles *roles,
-                            const coh_schedule *schedule, coh_shard *shard,
+                            const coh_schedule *schedule,
+                            const coh_statistics *statistics, coh_shard *shard,
                             float *weights, float *gradient, coh_exchange **out,
                             coh_err *err)
 {
@@ -52,6 +55,7 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
     *self = (coh_exchange){ .plan = plan,
                             .roles = roles,
                             .schedule = schedule,
+                            .statistics = statistics,
                             .shard = shard,
                             .weights = weights,
                             .gradient = gradient,
@@ -106,23 +110,6 @@ coh_status coh_exchange_add_up(coh_exchange *self, coh_exchange_sums *sums,
     return status;
 }
 
-/* The sum of the squares of a block's summed gradient; not finite if any
- * element is not. Eight partial sums, so that the order is always the same. */
-static double square_sum(const float *x, int64_t n)
-{
-    double sum[8] = { 0 };
-    int64_t i = 0;
-
-    for (; i + 8 <= n; i += 8) {
-        for (int j = 0; j < 8; j++)
-            sum[j] += (double)x[i + j] * (double)x[i + j];
-    }
-    for (; i < n; i++)
-        sum[0] += (double)x[i] * (double)x[i];
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) +
-           ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
 static coh_status diverged(const coh_grant *grant, coh_err *err)
 {
     return coh_fail(err, COH_E_DIVERGED,
@@ -157,9 +144,7 @@ static coh_status step_here(coh_exchange *self, const coh_grant *grant,
         const coh_status status = finish(self, &it->sum, "a gradient sum", err);
         if (status != COH_OK)
             return status;
-        const double square = square_sum(gradient, it->range.count);
-        *squares += square;
-        if (isfinite(square))
+        if (coh_squares_add(self->statistics, it->range, gradient, squares))
             coh_shard_apply(self->shard, b, gradient, weight, rate);
     }
     return COH_OK;
@@ -192,10 +177,8 @@ static coh_status push_all(coh_exchange *self, const coh_grant *grant,
         const coh_status status = finish(self, &it->sum, "a gradient sum", err);
         if (status != COH_OK)
             return status;
-        const double square =
-            square_sum(self->gradient + it->range.first, it->range.count);
-        *squares += square;
-        if (!isfinite(square))
+        if (!coh_squares_add(self->statistics, it->range,
+                             self->gradient + it->range.first, squares))
             continue;
         it->push.step = grant->step;
         it->push.clock = grant->clock;

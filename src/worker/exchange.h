@@ -19,11 +19,13 @@
 
 typedef struct coh_exchange coh_exchange;
 
-/* weights[P], gradient[P] and shard (NULL with servers; without, weights are
- * the shard's values) are borrowed. Fails with COH_E_NOMEM. */
+/* statistics of the model, weights[P], gradient[P] and shard (NULL with
+ * servers; without, weights are the shard's values) are borrowed. Fails with
+ * COH_E_NOMEM. */
 coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             const coh_roles *roles,
-                            const coh_schedule *schedule, coh_shard *shard,
+                            const coh_schedule *schedule,
+                            const coh_statistics *statistics, coh_shard *shard,
                             float *weights, float *gradient, coh_exchange **out,
                             coh_err *err);
 void coh_exchange_destroy(coh_exchange **self);
@@ -38,7 +40,8 @@ coh_status coh_exchange_add_up(coh_exchange *self, coh_exchange_sums *sums,
                                coh_err *err);
 
 /* Turn gradient[P], a sum over `weight` samples of the whole group, into new
- * weights[P]. *norm: L2 norm of the mean gradient. Fails with COH_E_PEER, and
+ * weights[P]. *norm: L2 norm of the mean gradient, without running statistics.
+ * Fails with COH_E_PEER, and
  * on all members with COH_E_DIVERGED if the gradient is not finite: such
  * blocks are not applied. */
 coh_status coh_exchange_step(coh_exchange *self, const coh_grant *grant,

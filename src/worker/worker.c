@@ -287,8 +287,8 @@ static coh_status make_weights(worker *self, coh_err *err)
     if (setup->plan->servers > 0)
         return COH_OK;
 
-    coh_status status =
-        coh_shard_new(setup->plan, -1, &rule, &self->shard, err);
+    coh_status status = coh_shard_new(
+        setup->plan, -1, &rule, &setup->model->statistics, &self->shard, err);
     if (status != COH_OK)
         return status;
     self->weights = coh_shard_values(self->shard);
@@ -311,8 +311,9 @@ static coh_status make_parts(worker *self, coh_err *err)
         &self->loader, err);
     if (status == COH_OK)
         status = coh_exchange_new(setup->config, setup->plan, setup->roles,
-                                  &self->schedule, self->shard, self->weights,
-                                  self->gradient, &self->exchange, err);
+                                  &self->schedule, &setup->model->statistics,
+                                  self->shard, self->weights, self->gradient,
+                                  &self->exchange, err);
     if (status == COH_OK)
         status = coh_lead_new(setup->config, setup->plan, setup->roles, local,
                               read_ahead, self, &self->lead, err);

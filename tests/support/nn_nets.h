@@ -38,6 +38,7 @@ enum { NN_LAYERS_MAX = 20, NN_SEED = 12 };
 #define CROP(...) NN_LAYER(CROP, __VA_ARGS__)
 #define SOFTMAX NN_LAYER(SOFTMAX, .line = 0)
 #define LAYER_NORM NN_LAYER(LAYER_NORM, .epsilon = 1e-5)
+#define BATCH_NORM NN_LAYER(BATCH_NORM, .epsilon = 1e-5, .momentum = 0.9)
 #define DENSE(units) NN_LAYER(DENSE, .filters = units, .bias = true)
 #define MAXPOOL(...) NN_LAYER(MAXPOOL, __VA_ARGS__)
 #define AVGPOOL(...) NN_LAYER(AVGPOOL, __VA_ARGS__)
@@ -196,7 +197,8 @@ static inline coh_batch *nn_batch_new(const coh_model *model, int64_t capacity,
     return batch;
 }
 
-/* Initial weights, but no biases of 0 and no factors of 1. */
+/* Initial weights, but no biases of 0 and no factors of 1; statistics that could
+ * be. */
 static inline float *nn_weights_new(const coh_model *model)
 {
     float *weights = malloc((size_t)model->parameters * sizeof *weights);
@@ -208,8 +210,12 @@ static inline float *nn_weights_new(const coh_model *model)
         for (int64_t i = 0; i < layer->bias_count; i++)
             weights[layer->bias_first + i] = 0.3f * nn_normal(2, i);
         for (int64_t i = 0; i < layer->weight_count; i++)
-            if (layer->spec.kind == COH_LAYER_LAYER_NORM)
+            if (layer->spec.kind == COH_LAYER_LAYER_NORM ||
+                layer->spec.kind == COH_LAYER_BATCH_NORM)
                 weights[layer->weight_first + i] += 0.3f * nn_normal(3, i);
+        for (int64_t i = 0; i < layer->statistic_count; i++)
+            weights[layer->statistic_first + i] +=
+                0.4f * tanhf(nn_normal(5, i));
     }
     return weights;
 }

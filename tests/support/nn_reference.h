@@ -226,6 +226,77 @@ static inline void nn_ref_norm(const nn_ref *r, const coh_layer *l,
     }
 }
 
+/* Mean and variance of channel c, over the rows that hold a sample. */
+static inline void nn_ref_moments(const nn_ref *r, const coh_layer *l,
+                                  const double *x, int64_t c, double *mean,
+                                  double *variance)
+{
+    const int64_t P = l->in.h * l->in.w, N = r->batch->count * P;
+
+    *mean = *variance = 0;
+    for (int64_t i = 0; i < N; i++)
+        *mean += x[(i / P * l->in.c + c) * P + i % P] / (double)N;
+    for (int64_t i = 0; i < N; i++)
+        *variance +=
+            pow(x[(i / P * l->in.c + c) * P + i % P] - *mean, 2) / (double)N;
+}
+
+/* Backward by the chain rule through mean and deviation, term by term; the
+ * statistics are told as the samples' weight times their values. */
+static inline void nn_ref_batch_norm_back(const nn_ref *r, const coh_layer *l,
+                                          const double *x, const double *dy,
+                                          double *dx, int64_t c)
+{
+    const int64_t C = l->in.c, P = l->in.h * l->in.w, N = r->batch->count * P;
+    double *gradient = r->gradient, mean, variance;
+    double weight = 0, dmean = 0, dvariance = 0;
+
+    nn_ref_moments(r, l, x, c, &mean, &variance);
+    const double d = sqrt(variance + l->spec.epsilon);
+    const double g = r->weights[l->weight_first + c];
+    for (int64_t i = 0; i < N; i++) {
+        const int64_t at = (i / P * C + c) * P + i % P;
+        gradient[l->weight_first + c] += dy[at] * (x[at] - mean) / d;
+        gradient[l->bias_first + c] += dy[at];
+        dmean -= dy[at] * g / d;
+        dvariance -= dy[at] * g * (x[at] - mean) / (2 * d * d * d);
+    }
+    for (int64_t i = 0; i < N; i++) {
+        const int64_t at = (i / P * C + c) * P + i % P;
+        dx[at] = dy[at] * g / d +
+                 (2 * dvariance * (x[at] - mean) + dmean) / (double)N;
+    }
+    for (int64_t b = 0; b < r->batch->capacity; b++)
+        weight += (double)r->batch->loss_weights[b];
+    gradient[l->statistic_first + c] += weight * mean;
+    gradient[l->statistic_first + C + c] +=
+        weight * variance * (double)N / (double)(N - 1);
+}
+
+static inline void nn_ref_batch_norm(const nn_ref *r, const coh_layer *l,
+                                     const double *x, double *y,
+                                     const double *dy, double *dx)
+{
+    const int64_t C = l->in.c, P = l->in.h * l->in.w, N = r->batch->count * P;
+    const double *statistics = r->weights + l->statistic_first;
+
+    for (int64_t c = 0; c < C; c++) {
+        double mean = statistics[c], variance = statistics[C + c];
+        if (dy != NULL) {
+            nn_ref_batch_norm_back(r, l, x, dy, dx, c);
+            continue;
+        }
+        if (r->training)
+            nn_ref_moments(r, l, x, c, &mean, &variance);
+        for (int64_t i = 0; i < N; i++) {
+            const int64_t at = (i / P * C + c) * P + i % P;
+            y[at] = (x[at] - mean) / sqrt(variance + l->spec.epsilon) *
+                        r->weights[l->weight_first + c] +
+                    r->weights[l->bias_first + c];
+        }
+    }
+}
+
 static inline void nn_ref_dense(const nn_ref *r, const coh_layer *l,
                                 const double *x, double *y, const double *dy,
                                 double *dx)
@@ -481,6 +552,9 @@ static inline void nn_ref_layer(const nn_ref *r, int i, const double *x,
         return;
     case COH_LAYER_LAYER_NORM:
         nn_ref_norm(r, &layer, x, y, dy, dx);
+        return;
+    case COH_LAYER_BATCH_NORM:
+        nn_ref_batch_norm(r, &layer, x, y, dy, dx);
         return;
     case COH_LAYER_MAXPOOL:
         nn_ref_maxpool(r, &layer, x, y, dy, dx);

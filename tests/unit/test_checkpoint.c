@@ -21,6 +21,8 @@ static const coh_rule adam = {
 };
 static const coh_rule sgd = { .kind = COH_RULE_SGD, .momentum = 0.9f };
 
+static const coh_statistics no_statistics;
+
 static coh_err err;
 static coh_config *config;
 static coh_shard *shards[SERVERS];
@@ -29,7 +31,8 @@ static coh_manifest manifest;
 static coh_shard *shard_of(const coh_plan *p, int server, const coh_rule *rule)
 {
     coh_shard *shard = NULL;
-    ck_assert_int_eq(coh_shard_new(p, server, rule, &shard, &err), COH_OK);
+    ck_assert_int_eq(
+        coh_shard_new(p, server, rule, &no_statistics, &shard, &err), COH_OK);
     return shard;
 }
 

@@ -137,6 +137,7 @@ START_TEST(a_written_config_loads_to_the_same)
         "    - upsample: {scale: [2, 3]}\n"
         "    - crop: {size: [4, 5], offset: [6, 7]}\n    - softmax\n"
         "    - layer_norm: {epsilon: 0.125}\n"
+        "    - batch_norm: {epsilon: 0.25, momentum: 0.375}\n"
         "    - add: {from: [tanh1, input]}\n    - concat: {from: [add1, "
         "pool]}\n"
         "    - smooth_l1: {weight: 0.5, target: a, mask: no, mean: no}\n"

@@ -225,6 +225,7 @@ static const struct {
     { "[3, 7, 5]", "crop: {size: [2, 4], offset: [5, 1]}", { 3, 2, 4 }, { 0 } },
     { "[3, 7, 5]", "softmax", { 3, 7, 5 }, { 0 } },
     { "[3, 7, 5]", "layer_norm", { 3, 7, 5 }, { 0 } },
+    { "[3, 7, 5]", "batch_norm", { 3, 7, 5 }, { 0 } },
     { "[3, 7, 7]", "maxpool: {kernel: 2}", { 3, 3, 3 }, { 0 } },
     { "[3, 7, 7]",
       "maxpool: {kernel: 2, padding: same}",
@@ -293,6 +294,50 @@ START_TEST(the_factors_of_layer_norm_begin_as_1)
     }
     ck_assert_int_eq(model->layers[0].flop, 0);
     coh_model_destroy(&model);
+}
+END_TEST
+
+/* Factors, biases, means, variances; then the dense layer. */
+START_TEST(batch_norm_has_statistics_behind_its_bias)
+{
+    coh_model *model =
+        model_of("[4, 3, 2]", "batch_norm: {momentum: 0.75}" END);
+    const coh_layer *l = model->layers;
+    float values[16 + 48 + 2];
+
+    ck_assert_int_eq(model->parameters, 16 + 48 + 2);
+    ck_assert_int_eq(model->trained, 8 + 48 + 2);
+    ck_assert_int_eq(l[0].bias_first, 4);
+    ck_assert_int_eq(l[0].statistic_first, 8);
+    ck_assert_int_eq(l[0].statistic_count, 8);
+    ck_assert_int_eq(coh_layer_parameters(&l[0]), 16);
+    ck_assert_int_eq(l[1].weight_first, 16);
+    ck_assert_int_eq(model->statistics.count, 1);
+    ck_assert_int_eq(model->statistics.items[0].first, 8);
+    ck_assert_int_eq(model->statistics.items[0].count, 8);
+    ck_assert_double_eq(model->statistics.items[0].momentum, 0.75);
+    coh_model_init(model, 1, values);
+    for (int i = 0; i < 16; i++)
+        ck_assert_float_eq(values[i], i < 4 || i >= 12 ? 1 : 0);
+    coh_model_destroy(&model);
+}
+END_TEST
+
+START_TEST(one_value_of_a_channel_is_too_few_for_batch_norm)
+{
+    coh_model *image = model_of("[4, 1, 2]", "batch_norm" END);
+    coh_model *flat = model_of(
+        "[4, 1, 2]", "dense: {units: 3}, batch_norm: {name: narrow}" END);
+
+    err = COH_ERR_INIT;
+    ck_assert_int_eq(coh_model_check_share(image, 1, &err), COH_OK);
+    ck_assert_int_eq(coh_model_check_share(flat, 2, &err), COH_OK);
+    ck_assert_int_eq(coh_model_check_share(flat, 1, &err), COH_E_CONFIG);
+    must_say(&err, "line 4: layer narrow: its input is 3 x 1 x 1");
+    must_say(&err, "a step of 1 sample has one value");
+    must_say(&err, "raise train.batch");
+    coh_model_destroy(&image);
+    coh_model_destroy(&flat);
 }
 END_TEST
 
@@ -567,6 +612,8 @@ START_TEST(models_whose_parameters_differ_in_meaning_have_other_fingerprints)
         "relu, tanh, add: {from: [tanh1, relu1]}" END,
         "relu, tanh, add: {from: [tanh1, input]}" END,
         "relu, tanh, concat: {from: [tanh1, relu1]}" END,
+        "layer_norm" END,
+        "batch_norm" END,
     };
     enum { N = sizeof models / sizeof models[0] };
     int64_t prints[N];
@@ -605,12 +652,14 @@ static Suite *model_suite(void)
         models_whose_parameters_differ_in_meaning_have_other_fingerprints);
     tcase_add_test(values, weights_of_deconv2d_begin_by_the_mean_fan_in);
     tcase_add_test(values, the_factors_of_layer_norm_begin_as_1);
+    tcase_add_test(values, batch_norm_has_statistics_behind_its_bias);
     suite_add_tcase(suite, values);
 
     TCase *edges = tcase_create("edges");
     tcase_add_loop_test(
         edges, a_layer_that_does_not_fit_is_named_with_its_shape, 0, MISFITS);
     tcase_add_test(edges, a_model_without_parameters_is_refused);
+    tcase_add_test(edges, one_value_of_a_channel_is_too_few_for_batch_norm);
     tcase_add_loop_test(edges, an_input_that_cannot_be_is_refused_by_name, 0,
                         BAD_INPUTS);
     suite_add_tcase(suite, edges);

@@ -191,7 +191,7 @@ static double seconds_of(const coh_path_layer layers[N],
         const coh_path_layer *it = &layers[i];
         const coh_path_way *way = &it->ways[COH_CHOSEN_FORWARD][ways[i][0]];
         wants[i] = format[i];
-        if (!it->has_weights) {
+        if (!it->has_ways) {
             sum += it->follow[format[i]];
             format[i + 1] = it->flattens ? COH_PATH_PLAIN : format[i];
             sum += copy[format[i]][format[i + 1]] * it->src_bytes;
@@ -205,7 +205,7 @@ static double seconds_of(const coh_path_layer layers[N],
     int g = COH_PATH_PLAIN;
     for (int i = N - 1; i >= 0; i--) {
         const coh_path_layer *it = &layers[i];
-        if (!it->has_weights) {
+        if (!it->has_ways) {
             const int kept = it->flattens ? COH_PATH_PLAIN : format[i];
             if (!it->has_data)
                 break;
@@ -242,13 +242,13 @@ static void make_layers(uint32_t stream, coh_path_layer layers[N],
     memset(layers, 0, N * sizeof layers[0]);
     for (int i = 0; i < N; i++) {
         coh_path_layer *it = &layers[i];
-        it->has_weights = i != 1;
+        it->has_ways = i != 1;
         it->has_data = i > 0;
         it->src_bytes = random_number(stream, n++);
         it->dst_bytes = random_number(stream, n++);
         for (int f = 0; f < COH_PATH_FORMATS; f++)
             it->follow[f] = random_number(stream, n++);
-        for (int pass = 0; it->has_weights && pass < COH_CHOSEN_COUNT; pass++) {
+        for (int pass = 0; it->has_ways && pass < COH_CHOSEN_COUNT; pass++) {
             for (int way = 0; way < 3; way++) {
                 const int src = (int)(10 * random_number(stream, n++)) % 3;
                 const int dst = (int)(10 * random_number(stream, n++)) % 3;
@@ -330,7 +330,7 @@ START_TEST(a_way_that_is_faster_alone_loses_to_its_copies)
             (coh_path_way){ true, 1, COH_PATH_LAST, COH_PATH_PLAIN };
         layers[0].ways[pass][2].exists = false;
     }
-    layers[0].has_weights = true;
+    layers[0].has_ways = true;
     layers[0].src_bytes = 1;
     copy[COH_PATH_PLAIN][COH_PATH_LAST] = 1.5;
     ck_assert_int_eq(coh_path_find(layers, 1,

@@ -16,6 +16,17 @@ static const nn_case net = {
       CONV(.filters = 32, .kernel = { 3, 3 }, .same = true, .bias = true), RELU,
       MAXPOOL(.kernel = { 2, 2 }), DENSE(64), RELU, DENSE(4), LOSS }
 };
+/* Layers with weights that have no ways, also before the first convolution,
+ * which would make a stem. */
+static const nn_case normed = {
+    { 3, 20, 20 },
+    3,
+    { BATCH_NORM, CONV(.filters = 32, .kernel = { 3, 3 }, .same = true), RELU,
+      MAXPOOL(.kernel = { 2, 2 }),
+      CONV(.filters = 32, .kernel = { 3, 3 }, .same = true), BATCH_NORM, RELU,
+      CONV(.filters = 32, .kernel = { 3, 3 }, .same = true), LAYER_NORM, RELU,
+      DENSE(4), LOSS }
+};
 static const nn_case tiny = { { 2, 12, 12 },
                               8,
                               { CONV(.filters = 8, .kernel = { 3, 3 }), RELU,
@@ -68,10 +79,10 @@ static coh_choices *all(const nn_case *shape, coh_way way)
     return table;
 }
 
-static void must_agree(const coh_choices *table)
+static void must_agree_on(const nn_case *shape, const coh_choices *table)
 {
-    nn_trial direct = nn_trial_new(&net, NN_THREADS);
-    nn_trial chosen = nn_trial_new_by(&net, NN_THREADS, table);
+    nn_trial direct = nn_trial_new(shape, NN_THREADS);
+    nn_trial chosen = nn_trial_new_by(shape, NN_THREADS, table);
     double difference = 0, norm = 0;
 
     nn_trial_train(&direct);
@@ -86,11 +97,16 @@ static void must_agree(const coh_choices *table)
 
     nn_trial_infer(&direct);
     nn_trial_infer(&chosen);
-    for (int64_t i = 0; i < net.batch * 4; i++)
+    for (int64_t i = 0; i < shape->batch * 4; i++)
         ck_assert_double_eq_tol((double)chosen.log_probs[i],
                                 (double)direct.log_probs[i], 1e-4);
     nn_trial_end(&direct);
     nn_trial_end(&chosen);
+}
+
+static void must_agree(const coh_choices *table)
+{
+    must_agree_on(&net, table);
 }
 
 /* 2e-6 was measured. Without AVX-512 both are direct. */
@@ -143,6 +159,28 @@ START_TEST(what_is_measured_calculates_the_same)
     coh_choices *table = choices_of(&net, coh_choices_measure);
 
     must_agree(table);
+    coh_choices_destroy(&table);
+}
+END_TEST
+
+START_TEST(layers_with_weights_but_without_ways_are_no_trouble)
+{
+    coh_choices *table =
+        choices_of(&normed, _i == 0 ? coh_choices_measure : winograd);
+    coh_model *model = nn_model_new(&normed);
+    char text[128];
+    int passes = 0, one, used;
+
+    must_agree_on(&normed, table);
+    coh_choices_summarize(table, model, true, text, sizeof text);
+    ck_assert_ptr_null(strstr(text, "stem"));
+    for (const char *at = text; sscanf(at, "%d %*[a-z_]%n", &one, &used) == 1;
+         at += strspn(at, ", ")) {
+        passes += one;
+        at += used;
+    }
+    ck_assert_int_eq(passes, 4 * 3);
+    coh_model_destroy(&model);
     coh_choices_destroy(&table);
 }
 END_TEST
@@ -209,6 +247,8 @@ static Suite *nn_measure_suite(void)
                         no_way_makes_the_library_fall_back_on_its_reference, 0,
                         COH_WAY_COUNT);
     tcase_add_test(core, what_is_measured_calculates_the_same);
+    tcase_add_loop_test(
+        core, layers_with_weights_but_without_ways_are_no_trouble, 0, 2);
     tcase_add_test(core, equal_choices_give_equal_bits);
     tcase_add_test(core, a_small_network_is_direct_without_being_measured);
     tcase_add_test(core, a_layer_that_cannot_be_measured_is_named);

@@ -22,6 +22,8 @@ typedef struct onnx_case {
 #define NODE(name) "node/test_" name
 #define TORCH(name) "pytorch-converted/test_" name
 
+#define BATCH_NORM_OF(e) NN_LAYER(BATCH_NORM, .epsilon = e, .momentum = 0.9)
+
 static const onnx_case cases[] = {
     { NODE("basic_conv_with_padding"),
       CONV(.filters = 1, .kernel = { 3, 3 }, .padding = { 1, 1 }) },
@@ -82,6 +84,8 @@ static const onnx_case cases[] = {
     { NODE("softmax_axis_0"), SOFTMAX },
     { NODE("softmax_example"), SOFTMAX },
     { NODE("softmax_large_number"), SOFTMAX },
+    { NODE("batchnorm_example"), BATCH_NORM },
+    { NODE("batchnorm_epsilon"), BATCH_NORM_OF(1e-2) },
     { NODE("layer_normalization_4d_axis1"), LAYER_NORM },
     { NODE("layer_normalization_4d_axis_negative_3"), LAYER_NORM },
     { NODE("layer_normalization_2d_axis1"), LAYER_NORM },
@@ -105,6 +109,12 @@ static const onnx_case cases[] = {
     { TORCH("LeakyReLU_with_negval"), LEAKY_RELU(0.5) },
     { NODE("sigmoid"), SIGMOID },
     { NODE("tanh"), TANH },
+};
+
+/* By its own batch; then the running statistics. */
+static const onnx_case trained[] = {
+    { NODE("batchnorm_example_training_mode"), BATCH_NORM },
+    { NODE("batchnorm_epsilon_training_mode"), BATCH_NORM_OF(1e-2) },
 };
 
 /* Log softmax over the last axis: the loss alone, after dense. */
@@ -167,6 +177,17 @@ static coh_shape shape_of(const onnx_tensor *x, int64_t *batch)
                          : (coh_shape){ last[0], last[1], last[2] };
 }
 
+/* An input of one number a channel. */
+static void load_channels(const char *path, const char *file, int64_t count,
+                          float *out)
+{
+    const onnx_tensor tensor = load(path, file);
+
+    ck_assert_int_eq(tensor.count, count);
+    memcpy(out, tensor.values, (size_t)count * sizeof *out);
+    free(tensor.values);
+}
+
 /* The layer's own parameters: a second input, or the model's initializers. */
 static void load_parameters(const char *path, const coh_layer *layer,
                             float *weights)
@@ -192,6 +213,11 @@ static void load_parameters(const char *path, const coh_layer *layer,
     memcpy(weights + layer->bias_first, b.values,
            (size_t)b.count * sizeof(float));
     free(b.values);
+    if (layer->statistic_count == 0)
+        return;
+    const int64_t C = layer->in.c;
+    load_channels(path, "input_3.pb", C, weights + layer->statistic_first);
+    load_channels(path, "input_4.pb", C, weights + layer->statistic_first + C);
 }
 
 /* The dense layer that hands on I values, and 0 for every output after. */
@@ -253,6 +279,69 @@ START_TEST(a_layer_gives_what_onnx_says)
         check_value(c->path, i, (double)probs[i % row] - (double)probs[row],
                     y.values[i], largest);
     }
+    free(x.values);
+    free(y.values);
+    nn_trial_end(&trial);
+}
+END_TEST
+
+/* The loss of row b in training, had it the label k, and had no other a weight.
+ */
+static double loss_if(nn_trial *trial, int64_t b, int64_t k)
+{
+    for (int64_t i = 0; i < trial->batch->capacity; i++)
+        trial->batch->loss_weights[i] = i == b;
+    trial->batch->labels[b] = (int32_t)k;
+    nn_trial_train(trial);
+    return trial->sums.loss;
+}
+
+/* ONNX's running variance takes that of the batch; ours its unbiased one. */
+static void check_statistics(const char *path, const nn_trial *trial)
+{
+    const coh_layer *layer = &trial->model->layers[0];
+    const int64_t C = layer->in.c;
+    const double n =
+        (double)(trial->batch->capacity * layer->in.h * layer->in.w);
+
+    for (int i = 0; i < 2; i++) {
+        const onnx_tensor want =
+            load(path, i == 0 ? "output_1.pb" : "output_2.pb");
+        const double bias = i == 0 ? 1 : (n - 1) / n;
+        ck_assert_int_eq(want.count, C);
+        for (int64_t c = 0; c < C; c++) {
+            const int64_t at = layer->statistic_first + i * C + c;
+            const double got =
+                0.9 * (double)trial->weights[at] +
+                0.1 * bias * (double)trial->gradient[at] / trial->sums.weight;
+            check_value(path, c, got, want.values[c], 1);
+        }
+        free(want.values);
+    }
+}
+
+START_TEST(batch_norm_in_training_gives_what_onnx_says)
+{
+    const onnx_case *c = &trained[_i];
+
+    if (!has_data())
+        return;
+    const onnx_tensor x = load(c->path, "input_0.pb");
+    const onnx_tensor y = load(c->path, "output_0.pb");
+    nn_case net = { .layers = { c->layer } };
+    net.input = shape_of(&x, &net.batch);
+    const int64_t row = y.count / net.batch;
+    net.layers[1] = NN_LAYER(DENSE, .filters = row + 1);
+    net.layers[2] = LOSS;
+
+    nn_trial trial = run_net(&net, c->path, 1, &x);
+    for (int64_t b = 0; b < net.batch; b++) {
+        const double none = loss_if(&trial, b, row);
+        for (int64_t i = 0; i < row; i++)
+            check_value(c->path, b * row + i, none - loss_if(&trial, b, i),
+                        y.values[b * row + i], 4);
+    }
+    check_statistics(c->path, &trial);
     free(x.values);
     free(y.values);
     nn_trial_end(&trial);
@@ -342,6 +431,8 @@ static Suite *nn_onnx_suite(void)
 
     tcase_add_loop_test(core, a_layer_gives_what_onnx_says, 0,
                         sizeof cases / sizeof cases[0]);
+    tcase_add_loop_test(core, batch_norm_in_training_gives_what_onnx_says, 0,
+                        sizeof trained / sizeof trained[0]);
     tcase_add_loop_test(core, log_softmax_gives_what_onnx_says, 0,
                         sizeof softmaxes / sizeof softmaxes[0]);
     tcase_add_loop_test(core, softmax_cross_entropy_gives_what_onnx_says, 0,

@@ -53,7 +53,8 @@ static bool has_stem(const nn_trial *trial)
     coh_step_part parts[64];
 
     ck_assert_int_le(coh_net_parts(&trial->compute, parts), 64);
-    return parts[0].layer == 0 && strcmp(parts[0].algorithm, "cohort:stem") == 0;
+    return parts[0].layer == 0 &&
+           strcmp(parts[0].algorithm, "cohort:stem") == 0;
 }
 
 START_TEST(a_stem_calculates_what_the_library_does)

@@ -262,6 +262,23 @@ START_TEST(members_share_the_samples_of_a_step)
 }
 END_TEST
 
+START_TEST(the_least_share_is_the_smallest_that_is_not_empty)
+{
+    const int members = (int)batches[_i][2];
+    config->train.batch = batches[_i][0];
+    config->train.group_batch = batches[_i][1];
+    const coh_plan plan = plan_of(1, members, 0, 0, 1000);
+    int64_t least = plan.step_samples;
+
+    for (int m = 0; m < members; m++) {
+        const int64_t count = coh_plan_share(&plan, m, plan.step_samples).count;
+        if (count > 0 && count < least)
+            least = count;
+    }
+    ck_assert_int_eq(coh_plan_least_share(&plan), least);
+}
+END_TEST
+
 static Suite *plan_suite(void)
 {
     Suite *suite = suite_create("plan");
@@ -290,6 +307,8 @@ static Suite *plan_suite(void)
     tcase_add_checked_fixture(shares, setup, teardown);
     tcase_add_loop_test(shares, members_share_the_samples_of_a_step, 0,
                         BATCHES);
+    tcase_add_loop_test(
+        shares, the_least_share_is_the_smallest_that_is_not_empty, 0, BATCHES);
     suite_add_tcase(suite, shares);
     return suite;
 }

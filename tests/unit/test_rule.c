@@ -150,6 +150,17 @@ START_TEST(an_update_in_pieces_gives_the_same_bits)
 }
 END_TEST
 
+/* Powers of two: exact in float32. w = 0.75 + 0.25 x 8 / 4. */
+START_TEST(an_average_moves_towards_the_mean_of_what_was_measured)
+{
+    const float eight = 8;
+    float one = 1;
+
+    coh_rule_average(0.75f, 1, &eight, 0.25f, &one);
+    ck_assert_float_eq(one, 1.25f);
+}
+END_TEST
+
 START_TEST(a_rule_is_what_the_config_says)
 {
     coh_config *config = config_of(
@@ -179,6 +190,8 @@ static Suite *rule_suite(void)
     tcase_add_test(core, the_first_update_of_adam_is_the_rate);
     tcase_add_loop_test(core, an_update_in_pieces_gives_the_same_bits, 0,
                         RULES);
+    tcase_add_test(core,
+                   an_average_moves_towards_the_mean_of_what_was_measured);
     tcase_add_test(core, a_rule_is_what_the_config_says);
     suite_add_tcase(suite, core);
     return suite;

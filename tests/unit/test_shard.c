@@ -25,6 +25,7 @@ static const coh_rule rules[] = {
     { .kind = COH_RULE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f },
 };
 
+static const coh_statistics no_statistics;
 static float values[PARAMETERS], gradient[PARAMETERS];
 static coh_err err;
 
@@ -42,7 +43,9 @@ static coh_shard *shard_of(const coh_plan *plan, int server,
 {
     coh_shard *shard = NULL;
 
-    ck_assert_int_eq(coh_shard_new(plan, server, rule, &shard, &err), COH_OK);
+    ck_assert_int_eq(
+        coh_shard_new(plan, server, rule, &no_statistics, &shard, &err),
+        COH_OK);
     return shard;
 }
 
@@ -188,6 +191,54 @@ START_TEST(two_servers_update_as_one_does)
 }
 END_TEST
 
+/* Parts of blocks 0 to 2, and of 2 and 3. */
+static coh_statistic averages[] = { { 10, 25, 0.75 }, { 40, 9, 0.5 } };
+static const coh_statistics some = { 2, averages };
+
+static const coh_statistic *average_of(int i)
+{
+    for (int k = 0; k < some.count; k++)
+        if (i >= averages[k].first && i < averages[k].first + averages[k].count)
+            return &averages[k];
+    return NULL;
+}
+
+/* w = momentum w + (1 - momentum) mean, whatever the rule, its rate, state and
+ * weight decay; the others as if there were no statistics. */
+START_TEST(running_statistics_are_averages_whatever_the_rule)
+{
+    const coh_plan plan = plan_of(0);
+    coh_shard *shard = NULL, *plain = shard_of(&plan, -1, &rules[_i]);
+
+    ck_assert_int_eq(coh_shard_new(&plan, -1, &rules[_i], &some, &shard, &err),
+                     COH_OK);
+    coh_shard_load(shard, values);
+    coh_shard_load(plain, values);
+    for (int t = 0; t < 3; t++)
+        for (int b = 0; b < NBLOCKS; b++) {
+            const float *g = gradient + coh_plan_block(&plan, b).first;
+            coh_shard_apply(shard, b, g, 4, 0.1f);
+            coh_shard_apply(plain, b, g, 4, 0.1f);
+        }
+    for (int i = 0; i < PARAMETERS; i++) {
+        const coh_statistic *it = average_of(i);
+        const float got = coh_shard_values(shard)[i];
+        double want = (double)values[i];
+        if (it == NULL) {
+            ck_assert(got == coh_shard_values(plain)[i]);
+            continue;
+        }
+        for (int t = 0; t < 3; t++)
+            want = it->momentum * want +
+                   (1 - it->momentum) * (double)gradient[i] / 4;
+        ck_assert_double_eq_tol((double)got, want, 1e-5);
+        ck_assert(coh_shard_slot(shard, 0)[i] == 0);
+    }
+    coh_shard_destroy(&shard);
+    coh_shard_destroy(&plain);
+}
+END_TEST
+
 START_TEST(a_server_may_own_nothing)
 {
     const coh_plan plan = plan_of(9);
@@ -208,8 +259,9 @@ START_TEST(memory_that_is_not_there_is_a_failure)
     plan.parameters = plan.block_count = (int64_t)1 << 45;
     plan.nblocks = 1;
 
-    ck_assert_int_eq(coh_shard_new(&plan, -1, &rules[0], &none, &err),
-                     COH_E_NOMEM);
+    ck_assert_int_eq(
+        coh_shard_new(&plan, -1, &rules[0], &no_statistics, &none, &err),
+        COH_E_NOMEM);
     ck_assert_ptr_null(none);
 }
 END_TEST
@@ -228,6 +280,8 @@ static Suite *shard_suite(void)
     tcase_add_test(core, the_gradient_is_a_sum_over_the_weight);
     tcase_add_test(core, the_first_update_of_a_block_is_its_first);
     tcase_add_loop_test(core, two_servers_update_as_one_does, 0, 2);
+    tcase_add_loop_test(core, running_statistics_are_averages_whatever_the_rule,
+                        0, 2);
     suite_add_tcase(suite, core);
 
     TCase *edges = tcase_create("edges");

@@ -66,3 +66,14 @@ void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
     }
     }
 }
+
+/* Of two numbers that are not negative, no negative one. */
+COH_SIMD void coh_rule_average(float momentum, int64_t n,
+                               const float *restrict measured, float scale,
+                               float *restrict w)
+{
+    const float share = 1.0f - momentum;
+
+    for (int64_t i = 0; i < n; i++)
+        w[i] = momentum * w[i] + share * (measured[i] * scale);
+}

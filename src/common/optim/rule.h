@@ -8,6 +8,8 @@
  * Adam (Kingma and Ba, arXiv 1412.6980, Algorithm 1; slots m, v), t = 1, 2, ..:
  *     m = b1 m + (1 - b1) g          v = b2 v + (1 - b2) g g
  *     w = w - r (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)
+ * A running statistic (statistics.h), under any rule; g without weight decay:
+ *     w = momentum w + (1 - momentum) g
  */
 #ifndef COH_COMMON_OPTIM_RULE_H
 #define COH_COMMON_OPTIM_RULE_H
@@ -33,5 +35,9 @@ int coh_rule_slots(const coh_rule *self);
 void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
                     const float *gradient, float scale, float *w,
                     float *const slots[COH_SLOTS_MAX]);
+
+/* One update of the running statistics w[n] by measured[n] x scale. */
+void coh_rule_average(float momentum, int64_t n, const float *measured,
+                      float scale, float *w);
 
 #endif

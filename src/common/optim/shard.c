@@ -9,6 +9,7 @@ struct coh_shard {
     coh_plan plan;
     int server;
     coh_rule rule;
+    const coh_statistics *statistics; /* borrowed */
     int64_t count, nblocks;
     float *values;               /* [count], owned */
     float *slots[COH_SLOTS_MAX]; /* [count] each, owned; NULL if not used */
@@ -16,7 +17,8 @@ struct coh_shard {
 };
 
 coh_status coh_shard_new(const coh_plan *plan, int server, const coh_rule *rule,
-                         coh_shard **out, coh_err *err)
+                         const coh_statistics *statistics, coh_shard **out,
+                         coh_err *err)
 {
     const int64_t count = coh_plan_owned_parameters(plan, server);
     const int64_t nblocks = coh_plan_owned(plan, server);
@@ -27,6 +29,7 @@ coh_status coh_shard_new(const coh_plan *plan, int server, const coh_rule *rule,
     *self = (coh_shard){ .plan = *plan,
                          .server = server,
                          .rule = *rule,
+                         .statistics = statistics,
                          .count = count,
                          .nblocks = nblocks };
     self->values = coh_floats(count);
@@ -89,14 +92,26 @@ void coh_shard_apply(coh_shard *self, int64_t block, const float *gradient,
 {
     COH_ASSERT(weight > 0);
     const int64_t index = local_index(self, block);
-    const int64_t first = index * self->plan.block_count;
-    float *slots[COH_SLOTS_MAX] = { 0 };
+    const coh_range range = coh_plan_block(&self->plan, block);
+    const int64_t end = range.first + range.count;
+    const float scale = (float)(1.0 / weight);
+    const int64_t version = ++self->versions[index];
+    const coh_statistic *statistic;
 
-    for (int i = 0; i < coh_shard_nslots(self); i++)
-        slots[i] = self->slots[i] + first;
-    coh_rule_apply(&self->rule, rate, ++self->versions[index],
-                   coh_plan_block(&self->plan, block).count, gradient,
-                   (float)(1.0 / weight), self->values + first, slots);
+    for (int64_t at = range.first, n; at < end; at += n) {
+        n = coh_statistics_run(self->statistics, at, end, &statistic);
+        const float *g = gradient + (at - range.first);
+        const int64_t own = index * self->plan.block_count + at - range.first;
+        float *slots[COH_SLOTS_MAX] = { 0 };
+        for (int i = 0; i < coh_shard_nslots(self); i++)
+            slots[i] = self->slots[i] + own;
+        if (statistic != NULL)
+            coh_rule_average((float)statistic->momentum, n, g, scale,
+                             self->values + own);
+        else
+            coh_rule_apply(&self->rule, rate, version, n, g, scale,
+                           self->values + own, slots);
+    }
 }
 
 int64_t coh_shard_count(const coh_shard *self)

@@ -15,13 +15,15 @@
 #include "common/optim/rule.h"
 #include "common/optim/schedule.h"
 #include "common/plan.h"
+#include "common/statistics.h"
 
 typedef struct coh_shard coh_shard;
 
 /* The blocks of `server` (-1: all) as zeros at version 0. plan and rule are
- * copied. On COH_OK *out is the caller's. Fails with COH_E_NOMEM. */
+ * copied; statistics, of the model, are borrowed while it lives. On COH_OK *out is the caller's. Fails with COH_E_NOMEM. */
 coh_status coh_shard_new(const coh_plan *plan, int server, const coh_rule *rule,
-                         coh_shard **out, coh_err *err);
+                         const coh_statistics *statistics, coh_shard **out,
+                         coh_err *err);
 void coh_shard_destroy(coh_shard **self);
 
 /* Take the owned blocks out of the whole vector values[plan.parameters];
@@ -29,7 +31,8 @@ void coh_shard_destroy(coh_shard **self);
 void coh_shard_load(coh_shard *self, const float *values);
 
 /* Apply the gradient of block `block` (a global number that it owns), given as
- * a sum over `weight` samples; its version goes up by 1. weight > 0. */
+ * a sum over `weight` samples; its version goes up by 1. weight > 0. Running
+ * statistics have an update of their own (rule.h); their slots stay zero. */
 void coh_shard_apply(coh_shard *self, int64_t block, const float *gradient,
                      double weight, float rate);
 

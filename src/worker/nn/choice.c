@@ -9,7 +9,7 @@
 
 typedef struct row {
     char name[COH_NAME_MAX];
-    bool has_weights;
+    bool has_ways;
     unsigned char way[COH_CHOSEN_COUNT];
 } row;
 
@@ -114,7 +114,7 @@ coh_status coh_choices_new(const coh_model *model, const coh_choice_key *key,
     self->nlayers = model->nlayers;
     for (int i = 0; i < model->nlayers; i++) {
         const coh_layer *layer = &model->layers[i];
-        self->rows[i].has_weights = layer->weight_count > 0;
+        self->rows[i].has_ways = coh_layer_has_ways(layer);
         memcpy(self->rows[i].name, layer->spec.name, COH_NAME_MAX);
     }
     *out = self;
@@ -155,7 +155,7 @@ void coh_choices_write(const coh_choices *self, FILE *out)
     write_key(&self->key, out);
     for (int i = 0; i < self->nlayers; i++) {
         const row *it = &self->rows[i];
-        if (!it->has_weights)
+        if (!it->has_ways)
             continue;
         fprintf(out, "layer %d", i);
         for (int pass = 0; pass < COH_CHOSEN_COUNT; pass++)
@@ -185,7 +185,7 @@ static bool read_row(const char **text, coh_choices *table)
     if (sscanf(*text, "layer %d %31s %31s %31s%n", &layer, words[0], words[1],
                words[2], &length) != 4)
         return false;
-    if (layer < 0 || layer >= table->nlayers || !table->rows[layer].has_weights)
+    if (layer < 0 || layer >= table->nlayers || !table->rows[layer].has_ways)
         return false;
     for (int pass = 0; pass < COH_CHOSEN_COUNT; pass++) {
         const coh_way way = way_of(words[pass]);
@@ -204,7 +204,7 @@ static bool read_rows(const char *text, coh_choices *table)
     int wanted = 0;
 
     for (int i = 0; i < table->nlayers; i++)
-        wanted += table->rows[i].has_weights;
+        wanted += table->rows[i].has_ways;
     while (wanted > 0 && read_row(&text, table))
         wanted--;
     return wanted == 0 && skip(&text, "end\n") != NULL;
@@ -255,18 +255,17 @@ void coh_choices_summarize(const coh_choices *self, const coh_model *model,
                            bool training, char *out, size_t size)
 {
     int counts[COH_WAY_COUNT] = { 0 };
-    bool is_first = true;
     size_t used = 0;
 
     for (int i = 0; i < model->nlayers; i++) {
-        if (model->layers[i].weight_count == 0)
+        const coh_layer *layer = &model->layers[i];
+        if (!coh_layer_has_ways(layer))
             continue;
         for (int pass = 0; pass < (training ? COH_CHOSEN_COUNT : 1); pass++) {
-            if (pass == COH_CHOSEN_DATA && is_first)
-                continue; /* nobody needs it */
+            if (pass == COH_CHOSEN_DATA && !layer->needs_diff[0])
+                continue;
             counts[coh_choices_way(self, i, (coh_chosen)pass)]++;
         }
-        is_first = false;
     }
     out[0] = '\0';
     for (int way = 0; way < COH_WAY_COUNT && used < size; way++) {

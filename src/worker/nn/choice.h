@@ -17,7 +17,7 @@
  *     end
  *
  * The three words are forward, gradient of the input, gradient of the weights.
- * Only layers with weights have a line.
+ * Only convolutions and dense layers have a line.
  * Pure: no oneDNN, no files, no MPI.   Threads: any, one at a time an object.
  */
 #ifndef COH_WORKER_NN_CHOICE_H
@@ -41,6 +41,14 @@ typedef enum coh_way {
 #undef X
         COH_WAY_COUNT
 } coh_way;
+
+/* Can its passes be done in more ways than one? */
+static inline bool coh_layer_has_ways(const coh_layer *layer)
+{
+    return layer->spec.kind == COH_LAYER_CONV2D ||
+           layer->spec.kind == COH_LAYER_DECONV2D ||
+           layer->spec.kind == COH_LAYER_DENSE;
+}
 
 typedef enum coh_chosen {
     COH_CHOSEN_FORWARD,

@@ -217,6 +217,41 @@ coh_format coh_layout_format(const coh_layout *self)
     return COH_FORMAT_BLOCKED;
 }
 
+/* The distance of two neighbours in H x W; 0 if it is not one distance. */
+static int64_t step_of(const coh_dims *dims, const blocking *how)
+{
+    const int64_t h = dims->size[2], w = dims->size[3];
+
+    if (w == 1)
+        return how->stride[2];
+    return h == 1 || how->stride[2] == w * how->stride[3] ? how->stride[3] : 0;
+}
+
+bool coh_layout_channels(const coh_layout *self, coh_channels *out)
+{
+    const coh_dims dims = md_dims(MD(self));
+    const bool flat = dims.count == 2;
+    blocking how;
+
+    if ((!flat && dims.count != 4) || !md_blocking(MD(self), &how))
+        return false;
+    coh_channels it = { .rows = dims.size[0],
+                        .channels = dims.size[1],
+                        .positions = flat ? 1 : dims.size[2] * dims.size[3],
+                        .row_stride = how.stride[0],
+                        .block_stride = how.stride[1] };
+    const bool is_cut = how.nblocks == 1 && how.axis[0] == 1;
+    if (is_cut)
+        it.lanes = how.block[0];
+    else if (how.nblocks == 0)
+        it.lanes = how.stride[1] == 1 ? it.channels : 1;
+    else
+        return false;
+    it.nblocks = (it.channels - 1) / it.lanes + 1;
+    *out = it;
+    return it.positions == 1 || step_of(&dims, &how) == it.lanes;
+}
+
 coh_status coh_tensor_new(coh_dnn *dnn, const coh_layout *layout,
                           coh_tensor **out, coh_err *err)
 {

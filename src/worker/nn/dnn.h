@@ -137,9 +137,22 @@ void *coh_tensor_data(const coh_tensor *self);
 const coh_layout *coh_tensor_layout(const coh_tensor *self);
 coh_dims coh_tensor_dims(const coh_tensor *self);
 
+/* Where the channels of a value lie: blocks of `lanes` channels side by side,
+ * the last one filled up, with zeros if blocks are larger than 1 and fewer than
+ * the channels. Lane l of block k at position p of row b is float number
+ *     b row_stride + k block_stride + p lanes + l
+ * Row-major: blocks of 1. Channels last: one block. */
+typedef struct coh_channels {
+    int64_t rows, channels, positions; /* B, C, H W */
+    int64_t lanes, nblocks;
+    int64_t row_stride, block_stride;
+} coh_channels;
+
 size_t coh_layout_bytes(const coh_layout *self);
 /* COH_FORMAT_PLAIN or _LAST if it is that, else _BLOCKED. */
 coh_format coh_layout_format(const coh_layout *self);
+/* Of values [B, C] or [B, C, H, W]. False: they lie in no such way. */
+bool coh_layout_channels(const coh_layout *self, coh_channels *out);
 bool coh_layout_equal(const coh_layout *self, const coh_layout *other);
 bool coh_dims_equal(coh_dims self, coh_dims other);
 

@@ -138,6 +138,7 @@ coh_build coh_pool_forward, coh_pool_backward;       /* all pools, upsample */
 coh_build coh_eltwise_forward, coh_eltwise_backward; /* relu, ..., softmax */
 coh_build coh_crop_forward, coh_crop_backward;
 coh_build coh_norm_forward, coh_norm_backward; /* layer_norm */
+coh_build coh_batch_norm_build_forward, coh_batch_norm_build_backward;
 coh_build coh_dropout_forward, coh_dropout_backward;
 coh_build coh_add_forward, coh_add_backward;
 coh_build coh_concat_forward, coh_concat_backward;

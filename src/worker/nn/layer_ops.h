@@ -6,7 +6,7 @@
 #include "worker/nn/choice.h"
 #include "worker/nn/dnn.h"
 
-/* One pass of a layer with weights, done in that way: dims, window, formats;
+/* One pass of a layer with ways, done in that way: dims, window, formats;
  * direct if the way is none for this layer. A src of dense is [B, C, H, W], or
  * [B, I] if it is flat; done directly it may be in any layout, and is blocked
  * here. Bias is row-major, and there if the pass has one. */

@@ -87,7 +87,7 @@ static coh_status time_copies(measuring *self, coh_err *err)
     return status;
 }
 
-/* --- layers with weights ------------------------------------------------ */
+/* --- layers with ways --------------------------------------------------- */
 
 /* Does it take less time than the sums it stands for, at the peak? Then nothing
  * direct needs to be timed. */
@@ -160,7 +160,7 @@ static coh_status time_linear(measuring *self, int i, coh_err *err)
     const coh_layer *layer = &self->model->layers[i];
     coh_op *forward = NULL;
 
-    it->has_weights = true;
+    it->has_ways = true;
     const coh_op_spec spec = coh_linear_spec(
         layer, self->batch, pass_of(self, COH_CHOSEN_FORWARD), COH_WAY_DIRECT);
     coh_status status = coh_op_new(self->meter.dnn, &spec, &forward, err);
@@ -174,7 +174,7 @@ static coh_status time_linear(measuring *self, int i, coh_err *err)
     return status;
 }
 
-/* --- layers without ----------------------------------------------------- */
+/* --- layers without ways ------------------------------------------------ */
 
 /* In one format. */
 static double time_pool(measuring *self, const coh_layer *layer, int format)
@@ -196,6 +196,7 @@ static void time_follower(measuring *self, int i)
     coh_path_layer *it = &self->layers[i];
 
     it->flattens = layer->spec.kind == COH_LAYER_FLATTEN ||
+                   layer->spec.kind == COH_LAYER_LAYER_NORM ||
                    layer->spec.kind == COH_LAYER_SOFTMAX_CROSS_ENTROPY;
     if (!coh_layer_is_pool(layer) || it->src_bytes < bytes_least)
         return;
@@ -216,17 +217,17 @@ static double least_of(const coh_path_way ways[COH_WAY_COUNT])
     return least;
 }
 
-/* The first layer with weights as a stem, if that takes less time than its
+/* The first layer with ways as a stem, if that takes less time than its
  * passes and those of its pool by the library. */
 static void time_stem(measuring *self)
 {
     int i = 0, pool = 0;
 
-    while (self->model->layers[i].weight_count == 0)
+    while (!coh_layer_has_ways(&self->model->layers[i]))
         i++; /* there is one: it was timed */
     const coh_layer *layer = &self->model->layers[i];
     coh_path_layer *it = &self->layers[i];
-    if (!self->training || !is_large(layer, self->batch) ||
+    if (!self->training || it->has_data || !is_large(layer, self->batch) ||
         !coh_stem_can_run() || coh_dnn_block() != 16 ||
         !coh_stem_fits(layer, &pool))
         return;
@@ -258,7 +259,7 @@ static coh_status time_layers(measuring *self, coh_err *err)
         it->has_data = layer->needs_diff[0];
         it->src_bytes = row * (double)coh_shape_count(layer->in);
         it->dst_bytes = row * (double)coh_shape_count(layer->out);
-        if (layer->weight_count > 0)
+        if (coh_layer_has_ways(layer))
             status = time_linear(self, i, err);
         else
             time_follower(self, i);

@@ -54,6 +54,8 @@ static const struct {
     [COH_LAYER_UPSAMPLE] = { coh_pool_forward, coh_pool_backward },
     [COH_LAYER_CROP] = { coh_crop_forward, coh_crop_backward },
     [COH_LAYER_LAYER_NORM] = { coh_norm_forward, coh_norm_backward },
+    [COH_LAYER_BATCH_NORM] = { coh_batch_norm_build_forward,
+                               coh_batch_norm_build_backward },
     [COH_LAYER_DENSE] = { coh_linear_forward, coh_linear_backward },
     [COH_LAYER_FLATTEN] = { pass_forward, pass_backward },
     [COH_LAYER_DROPOUT] = { coh_dropout_forward, coh_dropout_backward },
@@ -75,17 +77,18 @@ static int only_user(const coh_model *model, int i)
     return coh_model_users(model, i, &user) == 1 ? user : -1;
 }
 
-/* A relu becomes part of the conv2d or dense before it, and its backward pass
- * part of a maxpool behind it. Of what is only pooled, backward needs nothing
- * but the places of the largest values. Only if nobody else takes what is
- * between. */
+/* A relu becomes part of the conv2d, dense or batch_norm before it, and its
+ * backward pass part of a maxpool behind it. Of what is only pooled, backward
+ * needs nothing but the places of the largest values. Only if nobody else takes
+ * what is between. */
 static void join_relu(const coh_model *model, coh_node *nodes, int i,
                       bool training)
 {
     const coh_layer_kind kind = model->layers[i].spec.kind;
     int behind = only_user(model, i), relu = -1;
 
-    if (kind != COH_LAYER_CONV2D && kind != COH_LAYER_DENSE)
+    if (kind != COH_LAYER_CONV2D && kind != COH_LAYER_DENSE &&
+        kind != COH_LAYER_BATCH_NORM)
         return;
     if (behind >= 0 && coh_layer_is_relu(&model->layers[behind])) {
         relu = behind;
@@ -104,8 +107,8 @@ static void join_relu(const coh_model *model, coh_node *nodes, int i,
     }
 }
 
-/* A first layer with weights, if that was chosen and can be: up to its pool
- * each layer has one user, the next. */
+/* A first convolution, if that was chosen and can be: up to its pool each layer
+ * has one user, the next. */
 static void make_stem(const coh_graph *graph, const coh_model *model,
                       coh_node *nodes, int i)
 {
@@ -360,6 +363,7 @@ void coh_net_time(const coh_compute *compute, const coh_batch *batch,
     COH_ASSERT(self->train != NULL && batch->capacity == self->train->batch);
     set_up_threads(self);
     coh_graph_point(self->train, batch->images, weights, gradient);
+    begin_sums(batch, &sums);
     *seconds = coh_profile_run(self->train, &run, parts);
 }
 

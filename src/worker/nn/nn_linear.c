@@ -1,4 +1,4 @@
-/* nn_linear.c - conv2d, deconv2d and dense: the layers with weights.
+/* nn_linear.c - conv2d, deconv2d and dense: the layers with ways.
  *
  * A way (choice.h) leaves every layout to the op, or asks for one; dense takes
  * its input as it comes: [B, C, H, W] or [B, I]. The order of its weights is

@@ -37,7 +37,7 @@ static void offer(arrival *best, const arrival *offered)
         *best = *offered;
 }
 
-/* A layer without weights: the gradient is brought into the value's format. */
+/* A layer without ways: the gradient is brought into the value's format. */
 static void follow(const search *self, int i, int f, const arrival *at)
 {
     const coh_path_layer *layer = &self->layers[i];
@@ -137,7 +137,7 @@ static double take_path(const search *self, int count, coh_choices *choices)
     for (int i = count - 1; i >= 0; i--) {
         const arrival *at = &self->arrivals[(i + 1) * STATES + state];
         for (int pass = 0; pass < COH_CHOSEN_COUNT; pass++) {
-            if (self->layers[i].has_weights)
+            if (self->layers[i].has_ways)
                 coh_choices_set(choices, i, (coh_chosen)pass, at->ways[pass]);
         }
         state = at->from;
@@ -163,7 +163,7 @@ coh_status coh_path_find(const coh_path_layer *layers, int count,
     for (int i = 0; i < count; i++) {
         const arrival *at = &self.arrivals[i * STATES];
         for (int f = 0; f < FORMATS; f++) {
-            if (layers[i].has_weights)
+            if (layers[i].has_ways)
                 go(&self, i, f, at);
             else
                 follow(&self, i, f, at);

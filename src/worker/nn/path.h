@@ -1,7 +1,7 @@
 /* path.h - the fastest way through a network, changes of layout included.
  *
  * Every value between two layers, and its gradient on the way back, has one of
- * three formats. A layer with weights wants its own on either side of each
+ * three formats. A layer with ways wants its own on either side of each
  * pass; what arrives otherwise is copied. All other layers take what comes.
  * The least sum of all measured times is found by dynamic programming over the
  * formats (forward, backward) at each border of two layers.
@@ -24,10 +24,10 @@ typedef struct coh_path_way {
 } coh_path_way;
 
 typedef struct coh_path_layer {
-    bool has_weights;
+    bool has_ways;
     bool flattens; /* without: makes its input plain */
     bool has_data; /* an input gradient is wanted */
-    coh_path_way ways[COH_CHOSEN_COUNT][COH_WAY_COUNT]; /* with weights */
+    coh_path_way ways[COH_CHOSEN_COUNT][COH_WAY_COUNT]; /* with ways */
     double follow[COH_PATH_FORMATS]; /* without: forward + backward, seconds */
     double src_bytes, dst_bytes;     /* of one value at the borders */
 } coh_path_layer;
