@@ -25,14 +25,48 @@ static void find_needs(coh_model *self)
     }
 }
 
-/* So that counts of values stay numbers. */
-static coh_status check_size(const coh_layer *layer, coh_err *err)
+/* Rows of the largest batch of a worker, at least 1. */
+static int64_t largest_batch(const coh_config *config)
 {
-    const coh_shape out = layer->out;
+    const int64_t members = config->group_size > 0 ? config->group_size : 1;
+    const int64_t split = config->train.group_batch / members;
+    const int64_t train = split > 0 ? split : config->train.batch;
 
-    if (coh_times(coh_times(out.c, out.h), out.w) >> VALUES_MAX_LOG2 != 0)
-        return coh_layer_misfit(layer, err, "which makes too many values");
-    return COH_OK;
+    const int64_t most =
+        train > config->eval.batch ? train : config->eval.batch;
+    return most > 0 ? most : 1;
+}
+
+/* Counts of values, and their bytes in any layout, stay numbers. */
+static bool is_too_large(coh_shape s, int64_t batch)
+{
+    const int64_t values = coh_times(coh_times(s.c, s.h), s.w);
+    return coh_times(values, batch) >> VALUES_MAX_LOG2 != 0;
+}
+
+static coh_status check_input(coh_shape input, int64_t batch, coh_err *err)
+{
+    if (!is_too_large(input, batch))
+        return COH_OK;
+    return coh_fail(err, COH_E_CONFIG,
+                    "model.input: %" PRId64 " x %" PRId64 " x %" PRId64
+                    " makes too many values in a batch of %" PRId64
+                    ": use smaller images, train.batch or eval.batch",
+                    input.c, input.h, input.w, batch);
+}
+
+static coh_status check_size(const coh_layer *layer, int64_t batch,
+                             coh_err *err)
+{
+    char what[192];
+
+    if (!is_too_large(layer->out, batch))
+        return COH_OK;
+    snprintf(what, sizeof what,
+             "which makes too many values in a batch of %" PRId64
+             ": use a smaller layer, train.batch or eval.batch",
+             batch);
+    return coh_layer_misfit(layer, err, what);
 }
 
 /* Lay the layers' parameters into the flat vector and add up the flop. */
@@ -87,6 +121,7 @@ coh_status coh_model_new(const coh_config *config, coh_model **out,
 {
     const int64_t *input = config->model.input.items;
     const int nlayers = config->model.nlayers;
+    const int64_t batch = largest_batch(config);
     coh_status status = COH_OK;
 
     coh_model *self = calloc(1, sizeof *self);
@@ -107,7 +142,7 @@ coh_status coh_model_new(const coh_config *config, coh_model **out,
         layer->in = coh_model_shape(self, layer->inputs[0]);
         status = coh_model_infer(self, layer, err);
         if (status == COH_OK)
-            status = check_size(layer, err);
+            status = check_size(layer, batch, err);
     }
     if (status == COH_OK)
         status = coh_model_aim(self, config, err);
@@ -115,6 +150,8 @@ coh_status coh_model_new(const coh_config *config, coh_model **out,
         find_needs(self);
         status = sum_up(self, err);
     }
+    if (status == COH_OK)
+        status = check_input(self->input, batch, err);
     if (status == COH_OK)
         status = list_statistics(self, err);
     if (status != COH_OK) {

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+enum { TAPS_MAX = 1 << 20 };
+
 coh_status coh_layer_misfit(const coh_layer *layer, coh_err *err,
                             const char *what)
 {
@@ -87,12 +89,29 @@ static coh_status check_groups(const coh_layer *layer, coh_err *err)
     return coh_layer_misfit(layer, err, what);
 }
 
+/* So that a library that makes code for each window does not do so for hours. */
+static coh_status check_taps(const coh_layer *layer, coh_err *err)
+{
+    const int64_t *kernel = layer->spec.kernel;
+    char what[192];
+
+    if (coh_times(kernel[0], kernel[1]) <= TAPS_MAX)
+        return COH_OK;
+    snprintf(what, sizeof what,
+             "but its window of %" PRId64 " x %" PRId64
+             " has more than %d points: use a smaller kernel",
+             kernel[0], kernel[1], TAPS_MAX);
+    return coh_layer_misfit(layer, err, what);
+}
+
 static coh_status infer_conv(coh_layer *layer, coh_err *err)
 {
     const coh_layer_spec *spec = &layer->spec;
 
     layer->out.c = spec->filters;
     coh_status status = check_groups(layer, err);
+    if (status == COH_OK)
+        status = check_taps(layer, err);
     if (status == COH_OK)
         status = slide_window(layer, err);
     if (status != COH_OK)
@@ -151,6 +170,8 @@ static coh_status infer_deconv(coh_layer *layer, coh_err *err)
 
     layer->out.c = spec->filters;
     coh_status status = check_groups(layer, err);
+    if (status == COH_OK)
+        status = check_taps(layer, err);
     if (status == COH_OK)
         status = check_output_padding(layer, err);
     if (status != COH_OK)

@@ -427,8 +427,14 @@ static const struct {
       "dense: {name: huge, units: 100000000}, softmax_cross_entropy",
       { "layer huge", "1000000 x 1000000 x 1000000", "too many parameters" } },
     { "[1000000, 8, 8]",
-      "conv2d: {name: c, filters: 1000000, kernel: 100000, padding: same}" END,
+      "conv2d: {name: c, filters: 1000000, kernel: 1000, padding: same}" END,
       { "layer c", "1000000 x 8 x 8", "too many parameters" } },
+    { "[1, 8, 8]",
+      "conv2d: {name: c, filters: 2, kernel: 100000, padding: same}" END,
+      { "layer c", "window of 100000 x 100000", "use a smaller kernel" } },
+    { "[1, 8, 8]",
+      "deconv2d: {name: d, filters: 2, kernel: [1025, 1024]}" END,
+      { "layer d", "window of 1025 x 1024", "use a smaller kernel" } },
 };
 enum { MISFITS = sizeof misfits / sizeof misfits[0] };
 
@@ -443,6 +449,47 @@ START_TEST(a_layer_that_does_not_fit_is_named_with_its_shape)
     must_say(&err, "model.layers, line 4: ");
     for (int i = 0; i < 3; i++)
         must_say(&err, misfits[_i].says[i]);
+    coh_config_destroy(&config);
+}
+END_TEST
+
+/* 2^44 values are too many: their bytes would be no number in some layout. */
+static const struct {
+    const char *head, *input, *layers, *says[2];
+} large_batches[] = {
+    { "train: {batch: 1000000}\n",
+      "[1, 8, 8]",
+      "conv2d: {name: wide, filters: 1000000, kernel: 1}",
+      { "line 5: layer wide: ", "in a batch of 1000000: use a smaller" } },
+    { "eval: {batch: 999999}\n",
+      "[1, 8, 8]",
+      "conv2d: {name: wide, filters: 1000000, kernel: 1}",
+      { "line 5: layer wide: ", "in a batch of 999999: use a smaller" } },
+    { "group_size: 2\ntrain: {group_batch: 2000000}\n",
+      "[1, 8, 8]",
+      "conv2d: {name: wide, filters: 1000000, kernel: 1}",
+      { "line 6: layer wide: ", "in a batch of 1000000: use a smaller" } },
+    { "train: {batch: 1}\n",
+      "[1000000, 1000000, 1000000]",
+      "conv2d: {filters: 1, kernel: 1, stride: 100000}",
+      { "model.input: 1000000 x 1000000 x 1000000 ", "a batch of 1: use" } },
+};
+enum { LARGE = sizeof large_batches / sizeof large_batches[0] };
+
+START_TEST(a_batch_of_too_many_values_is_refused)
+{
+    char text[1024];
+    coh_model *none = NULL;
+
+    snprintf(text, sizeof text,
+             "%s" DATA "model:\n  input: %s\n  layers: [%s" END "]\n",
+             large_batches[_i].head, large_batches[_i].input,
+             large_batches[_i].layers);
+    coh_config *config = config_of(text);
+    err = COH_ERR_INIT;
+    ck_assert_int_eq(coh_model_new(config, &none, &err), COH_E_CONFIG);
+    must_say(&err, large_batches[_i].says[0]);
+    must_say(&err, large_batches[_i].says[1]);
     coh_config_destroy(&config);
 }
 END_TEST
@@ -658,6 +705,7 @@ static Suite *model_suite(void)
     TCase *edges = tcase_create("edges");
     tcase_add_loop_test(
         edges, a_layer_that_does_not_fit_is_named_with_its_shape, 0, MISFITS);
+    tcase_add_loop_test(edges, a_batch_of_too_many_values_is_refused, 0, LARGE);
     tcase_add_test(edges, a_model_without_parameters_is_refused);
     tcase_add_test(edges, one_value_of_a_channel_is_too_few_for_batch_norm);
     tcase_add_loop_test(edges, an_input_that_cannot_be_is_refused_by_name, 0,
