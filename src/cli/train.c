@@ -9,7 +9,9 @@
 #include "cli/job.h"
 #include "common/files.h"
 #include "common/mpi_check.h"
+#include "common/resident.h"
 #include "common/run_folder.h"
+#include "common/xfer.h"
 #include "server/server.h"
 #include "worker/worker.h"
 
@@ -20,6 +22,7 @@ typedef struct training {
     coh_manifest start;    /* on all ranks */
     bool is_done;          /* a summary says so; on all ranks */
     coh_chief *chief;      /* on the chief's rank */
+    coh_max peaks[2];      /* of memory: workers, servers */
 } training;
 
 static int chief_rank(const training *self)
@@ -279,6 +282,25 @@ static coh_status run_server(training *self, coh_server_outcome *outcome,
     return coh_server_run(&setup, outcome, err);
 }
 
+/* The largest worker and the largest server, on all ranks. Here we would be
+ * the first to miss a rank that is gone: everything else is done by now. */
+static coh_status compare_memory(training *self, coh_memory_peaks *out,
+                                 coh_err *err)
+{
+    const coh_job *job = &self->job;
+    coh_max *peaks = self->peaks;
+
+    for (int i = 0; i < 2; i++)
+        peaks[i] = (coh_max){ 0, job->rank };
+    peaks[job->roles.mine.is_server].value = (double)coh_resident_peak_bytes();
+    coh_xfer *xfer = coh_xfer_begin_max(job->roles.world, peaks, 2);
+    const coh_status status = coh_xfer_finish(
+        &xfer, job->config->exchange.timeout, "the end of the run", err);
+    out->worker = (coh_memory_peak){ peaks[0].rank, (int64_t)peaks[0].value };
+    out->server = (coh_memory_peak){ peaks[1].rank, (int64_t)peaks[1].value };
+    return status;
+}
+
 /* A lost peer, as seen from here: said at once, and written to the summary if
  * the chief lives here. No rank can be waited for any more. */
 static coh_status end_lost(training *self, const coh_server_outcome *outcome,
@@ -290,7 +312,7 @@ static coh_status end_lost(training *self, const coh_server_outcome *outcome,
     }
     coh_chief_fail(self->chief, COH_E_PEER, err->text);
     (void)coh_chief_finish(self->chief, outcome->staleness, outcome->loads,
-                           err);
+                           NULL, err);
     return COH_E_PEER;
 }
 
@@ -302,14 +324,15 @@ static coh_status finish(training *self, coh_status mine,
         coh_status status;
         coh_err err;
     } said = { mine, *err };
+    coh_memory_peaks memory;
 
-    if (mine == COH_E_PEER)
+    if (mine == COH_E_PEER || compare_memory(self, &memory, err) == COH_E_PEER)
         return end_lost(self, outcome, err);
     if (self->chief != NULL && mine != COH_OK)
         coh_chief_fail(self->chief, mine, err->text);
     if (self->chief != NULL)
         said.status = coh_chief_finish(self->chief, outcome->staleness,
-                                       outcome->loads, &said.err);
+                                       outcome->loads, &memory, &said.err);
     COH_MPI(MPI_Bcast(&said, (int)sizeof said, MPI_BYTE, chief_rank(self),
                       MPI_COMM_WORLD));
     *err = said.err;

@@ -199,14 +199,15 @@ void coh_chief_end_save(coh_chief *self, coh_status parts, coh_err *err)
 }
 
 coh_status coh_chief_finish(coh_chief *self, const int64_t *staleness,
-                            const coh_server_load *loads, coh_err *err)
+                            const coh_server_load *loads,
+                            const coh_memory_peaks *memory, coh_err *err)
 {
     coh_status status = coh_registrar_status(self->registrar);
 
     if (self->save_status != COH_OK && status >= 0)
         status = self->save_status;
     const coh_status wrote = coh_journal_summary(
-        self->journal, status, self->reason, staleness, loads, err);
+        self->journal, status, self->reason, staleness, loads, memory, err);
     if (wrote != COH_OK && status >= 0)
         return wrote;
     return status == COH_OK ? COH_OK

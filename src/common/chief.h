@@ -46,6 +46,7 @@ void coh_chief_end_save(coh_chief *self, coh_status parts, coh_err *err);
 /* Write the summary. Arguments as of coh_journal_summary(). Returns the status
  * of the run, with *err saying why if it is not COH_OK. */
 coh_status coh_chief_finish(coh_chief *self, const int64_t *staleness,
-                            const coh_server_load *loads, coh_err *err);
+                            const coh_server_load *loads,
+                            const coh_memory_peaks *memory, coh_err *err);
 
 #endif

@@ -312,9 +312,23 @@ static void write_servers(const coh_journal *self, coh_json *json,
     coh_json_close(json, '[');
 }
 
+static void write_memory(coh_json *json, const char *role,
+                         const coh_memory_peak *peak)
+{
+    char key[32];
+
+    if (peak->bytes == 0)
+        return;
+    snprintf(key, sizeof key, "memory_per_%s", role);
+    coh_json_int(json, key, peak->bytes);
+    snprintf(key, sizeof key, "memory_%s_rank", role);
+    coh_json_int(json, key, peak->rank);
+}
+
 static void write_summary(const coh_journal *self, coh_status status,
                           const char *reason, const int64_t *staleness,
-                          const coh_server_load *loads, FILE *out)
+                          const coh_server_load *loads,
+                          const coh_memory_peaks *memory, FILE *out)
 {
     const coh_journal_facts *facts = &self->facts;
     const double seconds = self->trained_s - self->start_s;
@@ -349,11 +363,32 @@ static void write_summary(const coh_journal *self, coh_status status,
         coh_json_real(&json, "best_score", score_of(&self->best));
     }
     write_servers(self, &json, staleness, loads);
+    if (memory != NULL) {
+        write_memory(&json, "worker", &memory->worker);
+        write_memory(&json, "server", &memory->server);
+    }
     coh_json_real(&json, "checkpoint_s", self->checkpoint_s);
     coh_json_text(&json, "checkpoint", self->checkpoint);
     coh_json_open(&json, "lost_ranks", '[');
     coh_json_close(&json, '[');
     coh_json_close(&json, '{');
+}
+
+/* The largest ranks: what a node must have, and what `cohort plan` said. */
+static void say_memory(const coh_journal *self, const coh_memory_peaks *memory)
+{
+    const double mib = 1024.0 * 1024.0;
+    char server[64] = "";
+
+    if (memory == NULL || memory->worker.bytes == 0)
+        return;
+    if (memory->server.bytes > 0)
+        snprintf(server, sizeof server, ", %.0f MiB in a server (rank %d)",
+                 (double)memory->server.bytes / mib, memory->server.rank);
+    coh_log_write(self->facts.log, COH_LOG_INFO,
+                  "memory: at most %.0f MiB in a worker (rank %d)%s",
+                  (double)memory->worker.bytes / mib, memory->worker.rank,
+                  server);
 }
 
 /* The last lines of the log: what was done, and where it is. */
@@ -376,7 +411,8 @@ static void say_end(const coh_journal *self, coh_status status)
 
 coh_status coh_journal_summary(coh_journal *self, coh_status status,
                                const char *reason, const int64_t *staleness,
-                               const coh_server_load *loads, coh_err *err)
+                               const coh_server_load *loads,
+                               const coh_memory_peaks *memory, coh_err *err)
 {
     char path[PATH_MAX], temporary[PATH_MAX];
     const char *folder = self->facts.folder;
@@ -391,7 +427,7 @@ coh_status coh_journal_summary(coh_journal *self, coh_status status,
     if (out == NULL)
         return coh_fail(err, COH_E_IO, "cannot write '%s': %s", temporary,
                         strerror(errno));
-    write_summary(self, status, reason, staleness, loads, out);
+    write_summary(self, status, reason, staleness, loads, memory, out);
     const bool bad = ferror(out) != 0;
     ok = fclose(out) == 0 && !bad
              ? coh_path_sync(temporary, err)
@@ -399,6 +435,8 @@ coh_status coh_journal_summary(coh_journal *self, coh_status status,
                         strerror(errno));
     if (ok == COH_OK)
         ok = coh_path_rename(temporary, path, err);
+    if (ok == COH_OK)
+        say_memory(self, memory);
     if (ok == COH_OK)
         say_end(self, status);
     else

@@ -32,6 +32,17 @@ typedef struct coh_server_load {
     double busy_s;
 } coh_server_load;
 
+/* The rank that had most in memory at once, of the workers or of the servers;
+ * bytes 0: there is none, or the system did not tell. */
+typedef struct coh_memory_peak {
+    int rank;
+    int64_t bytes;
+} coh_memory_peak;
+
+typedef struct coh_memory_peaks {
+    coh_memory_peak worker, server;
+} coh_memory_peaks;
+
 /* Opens metrics.jsonl to append. On COH_OK *out is the caller's.
  * Fails with COH_E_IO or COH_E_NOMEM. */
 coh_status coh_journal_new(const coh_journal_facts *facts, coh_journal **out,
@@ -47,11 +58,12 @@ void coh_journal_best(const coh_journal *self, double *score, int64_t *step);
 void coh_journal_set_best(coh_journal *self, double score, int64_t step);
 
 /* Write summary.json, whole or not at all, and say where everything is.
- * staleness: int64 [groups, COH_STALENESS_BINS]; loads[servers]; both NULL if
- * they are not known. reason: why the run ended early, or "".
+ * staleness: int64 [groups, COH_STALENESS_BINS]; loads[servers]; memory; each
+ * NULL if it is not known. reason: why the run ended early, or "".
  * Fails with COH_E_IO. */
 coh_status coh_journal_summary(coh_journal *self, coh_status status,
                                const char *reason, const int64_t *staleness,
-                               const coh_server_load *loads, coh_err *err);
+                               const coh_server_load *loads,
+                               const coh_memory_peaks *memory, coh_err *err);
 
 #endif

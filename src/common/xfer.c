@@ -70,25 +70,31 @@ coh_xfer *coh_xfer_begin(MPI_Comm comm, const coh_xfer_part *parts, int nparts)
     return self;
 }
 
-static coh_xfer *begin_sum(MPI_Comm comm, void *data, int64_t count,
-                           MPI_Datatype type)
+/* Of all ranks, for all ranks. */
+static coh_xfer *begin_reduce(MPI_Comm comm, void *data, int64_t count,
+                              MPI_Datatype type, MPI_Op op)
 {
     coh_xfer *self = new_xfer(-1, 1);
 
     COH_ASSERT(count >= 0 && count <= INT_MAX);
-    note(self, MPI_Iallreduce(MPI_IN_PLACE, data, (int)count, type, MPI_SUM,
-                              comm, &self->requests[0]));
+    note(self, MPI_Iallreduce(MPI_IN_PLACE, data, (int)count, type, op, comm,
+                              &self->requests[0]));
     return self;
 }
 
 coh_xfer *coh_xfer_begin_sum(MPI_Comm comm, float *data, int64_t count)
 {
-    return begin_sum(comm, data, count, MPI_FLOAT);
+    return begin_reduce(comm, data, count, MPI_FLOAT, MPI_SUM);
 }
 
 coh_xfer *coh_xfer_begin_sum_f64(MPI_Comm comm, double *data, int64_t count)
 {
-    return begin_sum(comm, data, count, MPI_DOUBLE);
+    return begin_reduce(comm, data, count, MPI_DOUBLE, MPI_SUM);
+}
+
+coh_xfer *coh_xfer_begin_max(MPI_Comm comm, coh_max *data, int count)
+{
+    return begin_reduce(comm, data, count, MPI_DOUBLE_INT, MPI_MAXLOC);
 }
 
 coh_xfer *coh_xfer_begin_gather_sum(MPI_Comm comm, float *data, int64_t count)

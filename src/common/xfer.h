@@ -42,6 +42,14 @@ coh_xfer *coh_xfer_begin_sum_f64(MPI_Comm comm, double *data, int64_t count);
 coh_xfer *coh_xfer_begin_gather_sum(MPI_Comm comm, float *data, int64_t count);
 coh_xfer *coh_xfer_begin_spread(MPI_Comm comm, void *data, int64_t bytes);
 
+/* The same for the largest value of all ranks and the lowest rank that has it;
+ * in place, for each of data[count]. */
+typedef struct coh_max {
+    double value;
+    int rank;
+} coh_max;
+coh_xfer *coh_xfer_begin_max(MPI_Comm comm, coh_max *data, int count);
+
 /* True once everything has arrived and left. Does not block. */
 bool coh_xfer_test(coh_xfer *self);
 

@@ -190,6 +190,20 @@ START_TEST(spread_gives_the_roots_data_to_all)
 END_TEST
 
 /* As a step does: many sums under way, each used as it completes. */
+START_TEST(max_gives_the_largest_value_and_whose_it_is_to_all)
+{
+    coh_max data[] = { { rank, rank }, { -rank, rank }, { 5, rank } };
+    coh_xfer *xfer = coh_xfer_begin_max(MPI_COMM_WORLD, data, 3);
+
+    ck_assert_int_eq(finish(&xfer), COH_OK);
+    ck_assert_double_eq(data[0].value, size - 1);
+    ck_assert_int_eq(data[0].rank, size - 1);
+    ck_assert_double_eq(data[1].value, 0);
+    ck_assert_int_eq(data[1].rank, 0);
+    ck_assert_int_eq(data[2].rank, 0); /* of equal ones the lowest */
+}
+END_TEST
+
 START_TEST(many_collectives_may_be_under_way)
 {
     enum { N = 100 };
@@ -327,6 +341,8 @@ static Suite *xfer_suite(void)
     tcase_add_test(collectives, sums_reach_every_rank);
     tcase_add_test(collectives, gather_sum_gives_the_sum_to_the_root);
     tcase_add_test(collectives, spread_gives_the_roots_data_to_all);
+    tcase_add_test(collectives,
+                   max_gives_the_largest_value_and_whose_it_is_to_all);
     tcase_add_test(collectives, many_collectives_may_be_under_way);
     suite_add_tcase(suite, collectives);
 

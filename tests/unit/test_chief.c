@@ -112,7 +112,7 @@ static void work(int steps, coh_status parts)
 
 static void expect(coh_status status, const char *reason, const char *summary)
 {
-    ck_assert_int_eq(coh_chief_finish(chief, NULL, NULL, &err), status);
+    ck_assert_int_eq(coh_chief_finish(chief, NULL, NULL, NULL, &err), status);
     ck_assert_str_eq(err.text, reason);
     char *text = scratch_read("summary.json");
     ck_assert_msg(strstr(text, summary) != NULL, "no %s in %s", summary, text);
