@@ -119,17 +119,35 @@ static coh_status diverged(const coh_grant *grant, coh_err *err)
                     (long long)grant->step);
 }
 
+/* Add up block b, if there is one. */
+static void begin_sum(coh_exchange *self, int64_t b)
+{
+    if (is_alone(self) || b >= self->nblocks)
+        return;
+    block *it = &self->blocks[b];
+    float *gradient = self->gradient + it->range.first;
+    it->sum =
+        self->shard != NULL
+            ? coh_xfer_begin_sum(self->roles->group, gradient, it->range.count)
+            : coh_xfer_begin_gather_sum(self->roles->group, gradient,
+                                        it->range.count);
+}
+
 static void begin_sums(coh_exchange *self)
 {
-    for (int64_t b = 0; b < self->nblocks && !is_alone(self); b++) {
-        block *it = &self->blocks[b];
-        float *gradient = self->gradient + it->range.first;
-        it->sum = self->shard != NULL
-                      ? coh_xfer_begin_sum(self->roles->group, gradient,
-                                           it->range.count)
-                      : coh_xfer_begin_gather_sum(self->roles->group, gradient,
-                                                  it->range.count);
-    }
+    for (int64_t b = 0; b < COH_SUMS_AT_ONCE; b++)
+        begin_sum(self, b);
+}
+
+/* The sum of block b is there; another one may begin. */
+static coh_status finish_sum(coh_exchange *self, int64_t b, coh_err *err)
+{
+    const coh_status status =
+        finish(self, &self->blocks[b].sum, "a gradient sum", err);
+
+    if (status == COH_OK)
+        begin_sum(self, b + COH_SUMS_AT_ONCE);
+    return status;
 }
 
 /* Without servers: apply each block as its sum completes. */
@@ -141,7 +159,7 @@ static coh_status step_here(coh_exchange *self, const coh_grant *grant,
     for (int64_t b = 0; b < self->nblocks; b++) {
         block *it = &self->blocks[b];
         const float *gradient = self->gradient + it->range.first;
-        const coh_status status = finish(self, &it->sum, "a gradient sum", err);
+        const coh_status status = finish_sum(self, b, err);
         if (status != COH_OK)
             return status;
         if (coh_squares_add(self->statistics, it->range, gradient, squares))
@@ -174,7 +192,7 @@ static coh_status push_all(coh_exchange *self, const coh_grant *grant,
 {
     for (int64_t b = 0; b < self->nblocks; b++) {
         block *it = &self->blocks[b];
-        const coh_status status = finish(self, &it->sum, "a gradient sum", err);
+        const coh_status status = finish_sum(self, b, err);
         if (status != COH_OK)
             return status;
         if (!coh_squares_add(self->statistics, it->range,
@@ -216,7 +234,7 @@ static coh_status finish_sums(coh_exchange *self, coh_err *err)
     coh_status status = COH_OK;
 
     for (int64_t b = 0; b < self->nblocks && status == COH_OK; b++)
-        status = finish(self, &self->blocks[b].sum, "a gradient sum", err);
+        status = finish_sum(self, b, err);
     return status;
 }
 

@@ -19,6 +19,10 @@
 
 typedef struct coh_exchange coh_exchange;
 
+/* Blocks that a group adds up at a time: MPI holds a copy or two of each
+ * (without this limit, measured with MPICH 4.0: twice the parameters). */
+enum { COH_SUMS_AT_ONCE = 16 };
+
 /* statistics of the model, weights[P], gradient[P] and shard (NULL with
  * servers; without, weights are the shard's values) are borrowed. Fails with
  * COH_E_NOMEM. */
