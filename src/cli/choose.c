@@ -101,9 +101,6 @@ static coh_status measure(const coh_choose_task *task,
                           coh_err *err)
 {
     const bool is_small = !coh_choices_need_measure(task->model, task->batch);
-
-    if (!is_small && find_cached(task, key, out) == COH_OK)
-        return COH_OK;
     const coh_status status =
         coh_choices_measure(task->model, key, task->training, out, err);
     if (status == COH_OK && !is_small)
@@ -111,8 +108,8 @@ static coh_status measure(const coh_choose_task *task,
     return status;
 }
 
-coh_status coh_choose(const coh_choose_task *task, coh_choices **out,
-                      coh_err *err)
+coh_status coh_choose_known(const coh_choose_task *task, coh_choices **out,
+                            coh_err *err)
 {
     const coh_choice_key key = key_of(task);
 
@@ -123,8 +120,17 @@ coh_status coh_choose(const coh_choose_task *task, coh_choices **out,
     case COH_COMPUTE_WINOGRAD:
         return coh_choices_winograd(task->model, &key, out, err);
     default:
-        return measure(task, &key, out, err);
+        return find_cached(task, &key, out);
     }
+}
+
+coh_status coh_choose(const coh_choose_task *task, coh_choices **out,
+                      coh_err *err)
+{
+    const coh_choice_key key = key_of(task);
+    const coh_status status = coh_choose_known(task, out, err);
+
+    return status == COH_PENDING ? measure(task, &key, out, err) : status;
 }
 
 /* --- all ranks ---------------------------------------------------------- */

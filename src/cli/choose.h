@@ -27,6 +27,10 @@ typedef struct coh_choose_task {
 coh_status coh_choose(const coh_choose_task *task, coh_choices **out,
                       coh_err *err);
 
+/* The same without measuring: COH_PENDING if the cache has no table. */
+coh_status coh_choose_known(const coh_choose_task *task, coh_choices **out,
+                            coh_err *err);
+
 /* Collective over comm. One rank of each kind of node chooses; the others, if
  * they compute, take its table. *text: `known` (rank 0's; may be NULL) and what
  * was added to it, the same on all ranks, the caller's; "" if no measurement

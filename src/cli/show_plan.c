@@ -1,78 +1,39 @@
-/* show_plan.c - `cohort plan`: what would run, without MPI and without data. */
+/* show_plan.c - `cohort plan`: what would run, without MPI; data is only
+ * opened. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/args.h"
 #include "cli/command.h"
+#include "cli/memory_plan.h"
 #include "common/json.h"
 #include "common/model.h"
-#include "common/optim/rule.h"
 #include "common/plan.h"
 
 enum { FLOAT_BYTES = 4, SHAPE_TEXT = 64 };
+static const double MIB = 1024.0 * 1024.0;
 
 /* What is printed, besides config, model and plan. */
 typedef struct estimate {
     int64_t bytes_per_server; /* parameters of the fullest server */
-    int64_t worker_bytes, server_bytes;
+    coh_memory_plan memory;
     char launch[512];
 } estimate;
 
-static int64_t at_least(int64_t a, int64_t b)
+static coh_status make_estimate(const coh_args *args, const coh_config *config,
+                                const coh_model *model, const coh_plan *plan,
+                                estimate *out, coh_err *err)
 {
-    return a > b ? a : b;
-}
-
-/* Floats of all layers' outputs, for one sample. */
-static int64_t activations(const coh_model *model)
-{
-    int64_t sum = 0;
-
-    for (int l = 0; l < model->nlayers; l++)
-        sum += coh_shape_count(model->layers[l].out);
-    return sum;
-}
-
-/* Weights, gradient, optimizer state without servers, activations with their
- * gradients, and batches read ahead. oneDNN's own copies come on top. */
-static int64_t worker_bytes(const coh_config *config, const coh_model *model,
-                            const coh_plan *plan)
-{
-    const coh_rule rule = coh_rule_of(config);
-    const int64_t vectors = 2 + (plan->servers > 0 ? 0 : coh_rule_slots(&rule));
-    const int64_t rows = at_least(plan->batch, config->eval.batch);
-    const int64_t batches = config->data.prefetch + 1;
-
-    return FLOAT_BYTES *
-           (vectors * model->parameters + 2 * rows * activations(model) +
-            batches * plan->batch * coh_shape_count(model->input));
-}
-
-/* Values, optimizer state, and two blocks for every group. */
-static int64_t server_bytes(const coh_config *config, const coh_plan *plan)
-{
-    const coh_rule rule = coh_rule_of(config);
-
-    return FLOAT_BYTES *
-           ((1 + coh_rule_slots(&rule)) * coh_plan_owned_parameters(plan, 0) +
-            2 * plan->groups * plan->block_count);
-}
-
-static estimate estimate_of(const coh_args *args, const coh_config *config,
-                            const coh_model *model, const coh_plan *plan)
-{
-    estimate e = { .worker_bytes = worker_bytes(config, model, plan) };
-
-    for (int s = 0; s < plan->servers; s++)
-        e.bytes_per_server =
-            at_least(e.bytes_per_server,
-                     FLOAT_BYTES * coh_plan_owned_parameters(plan, s));
-    if (plan->servers > 0)
-        e.server_bytes = server_bytes(config, plan);
-    snprintf(e.launch, sizeof e.launch, "srun -n %d cohort train %.400s",
+    *out = (estimate){ 0 };
+    for (int s = 0; s < plan->servers; s++) {
+        const int64_t bytes = FLOAT_BYTES * coh_plan_owned_parameters(plan, s);
+        if (bytes > out->bytes_per_server)
+            out->bytes_per_server = bytes;
+    }
+    snprintf(out->launch, sizeof out->launch, "srun -n %d cohort train %.400s",
              coh_plan_ranks(plan), args->target);
-    return e;
+    return coh_memory_predict(config, model, plan, &out->memory, err);
 }
 
 static void write_shape(char out[SHAPE_TEXT], coh_shape s)
@@ -103,15 +64,49 @@ static void print_layers(const coh_model *model)
     }
 }
 
+/* A row of the table; parts that are 0 are a dash. */
+static void print_row(const char *name, int64_t worker, int64_t server,
+                      bool has_servers, const char *help)
+{
+    const int64_t bytes[2] = { worker, server };
+
+    printf("  %-12s", name);
+    for (int i = 0; i < 1 + has_servers; i++)
+        if (bytes[i] > 0)
+            printf(" %10.1f", (double)bytes[i] / MIB);
+        else
+            printf(" %10s", "-");
+    printf("%s%s\n", help[0] != '\0' ? "  " : "", help);
+}
+
+static void print_memory(const coh_memory_plan *memory, bool has_servers)
+{
+    const coh_memory_parts *worker = &memory->worker, *server = &memory->server;
+
+    printf("\n  %-12s %10s%s\n", "MiB at most", "a worker",
+           has_servers ? "   a server" : "");
+#define X(name, field, help) \
+    print_row(name, worker->field, server->field, has_servers, help);
+    COH_MEMORY_PARTS(X)
+#undef X
+    print_row("in all", coh_memory_sum(worker), coh_memory_sum(server),
+              has_servers, "");
+    printf("values: %.1f MiB to train, %.1f to evaluate, passes %s; they share "
+           "it\n",
+           (double)memory->training / MIB, (double)memory->evaluation / MIB,
+           memory->passes);
+    if (!memory->has_data)
+        printf("data: not counted, for there is none here: %s\n", memory->why);
+    printf("\n");
+}
+
 static void print_text(const coh_model *model, const coh_plan *plan,
                        const estimate *e)
 {
-    const double mib = 1024.0 * 1024.0;
-
     print_layers(model);
     printf("\nparameters  %" PRId64 " (%.3f MiB) in %" PRId64
            " blocks of at most %" PRId64 "\n",
-           model->parameters, (double)model->parameters * FLOAT_BYTES / mib,
+           model->parameters, (double)model->parameters * FLOAT_BYTES / MIB,
            plan->nblocks, plan->block_count);
     if (model->trained < model->parameters)
         printf("            %" PRId64 " of them are trained, %" PRId64
@@ -125,13 +120,11 @@ static void print_text(const coh_model *model, const coh_plan *plan,
            coh_plan_ranks(plan), plan->groups, plan->groups == 1 ? "" : "s",
            plan->group_size, plan->group_size == 1 ? "" : "s", plan->servers,
            plan->servers == 1 ? "" : "s", plan->step_samples);
-    printf("memory      about %.1f MiB a worker",
-           (double)e->worker_bytes / mib);
     if (plan->servers > 0)
-        printf(", %.1f MiB a server (%.3f MiB of parameters at most)",
-               (double)e->server_bytes / mib,
-               (double)e->bytes_per_server / mib);
-    printf("\nlaunch      %s\n", e->launch);
+        printf("server      %.3f MiB of parameters at most\n",
+               (double)e->bytes_per_server / MIB);
+    print_memory(&e->memory, plan->servers > 0);
+    printf("launch      %s\n", e->launch);
 }
 
 static void print_json_layers(coh_json *json, const coh_model *model)
@@ -152,9 +145,20 @@ static void print_json_layers(coh_json *json, const coh_model *model)
     coh_json_close(json, '[');
 }
 
+static void print_json_memory(coh_json *json, const char *name,
+                              const coh_memory_parts *parts)
+{
+    coh_json_open(json, name, '{');
+#define X(key, field, help) coh_json_int(json, key, parts->field);
+    COH_MEMORY_PARTS(X)
+#undef X
+    coh_json_close(json, '{');
+}
+
 static void print_json(const coh_model *model, const coh_plan *plan,
                        const estimate *e)
 {
+    const coh_memory_plan *memory = &e->memory;
     coh_json json;
 
     coh_json_init(&json, stdout, false);
@@ -173,8 +177,16 @@ static void print_json(const coh_model *model, const coh_plan *plan,
     coh_json_int(&json, "step_samples", plan->step_samples);
     coh_json_int(&json, "blocks", plan->nblocks);
     coh_json_int(&json, "bytes_per_server", e->bytes_per_server);
-    coh_json_int(&json, "memory_per_worker", e->worker_bytes);
-    coh_json_int(&json, "memory_per_server", e->server_bytes);
+    coh_json_int(&json, "memory_per_worker", coh_memory_sum(&memory->worker));
+    coh_json_int(&json, "memory_per_server", coh_memory_sum(&memory->server));
+    coh_json_open(&json, "memory", '{');
+    print_json_memory(&json, "worker", &memory->worker);
+    print_json_memory(&json, "server", &memory->server);
+    coh_json_int(&json, "values_training", memory->training);
+    coh_json_int(&json, "values_evaluation", memory->evaluation);
+    coh_json_text(&json, "passes", memory->passes);
+    coh_json_text(&json, "no_data", memory->why);
+    coh_json_close(&json, '{');
     coh_json_text(&json, "launch", e->launch);
     print_json_layers(&json, model);
     coh_json_close(&json, '{');
@@ -185,6 +197,7 @@ static coh_status show(const coh_args *args, const coh_config *config,
 {
     coh_model *model = NULL;
     coh_plan plan;
+    estimate e;
 
     coh_status status = coh_model_new(config, &model, err);
     if (status == COH_OK)
@@ -192,13 +205,12 @@ static coh_status show(const coh_args *args, const coh_config *config,
             coh_plan_make(config, model->parameters, args->ranks, &plan, err);
     if (status == COH_OK)
         status = coh_model_check_share(model, coh_plan_least_share(&plan), err);
-    if (status == COH_OK) {
-        const estimate e = estimate_of(args, config, model, &plan);
-        if (args->json)
-            print_json(model, &plan, &e);
-        else
-            print_text(model, &plan, &e);
-    }
+    if (status == COH_OK)
+        status = make_estimate(args, config, model, &plan, &e, err);
+    if (status == COH_OK && args->json)
+        print_json(model, &plan, &e);
+    else if (status == COH_OK)
+        print_text(model, &plan, &e);
     coh_model_destroy(&model);
     return status;
 }

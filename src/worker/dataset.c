@@ -257,6 +257,19 @@ int64_t coh_dataset_count(const coh_dataset *self)
     return self->count;
 }
 
+int64_t coh_dataset_cache_bytes(const coh_dataset *self)
+{
+    int64_t sum = 0, largest = 0;
+
+    for (int i = 0; i < self->nslots; i++) {
+        const int64_t bytes = self->slots[i].part.buffer_bytes;
+        sum += bytes;
+        largest = bytes > largest ? bytes : largest;
+    }
+    return sum < buffers_max_bytes + largest ? sum
+                                             : buffers_max_bytes + largest;
+}
+
 coh_shape coh_dataset_input(const coh_dataset *self)
 {
     return self->input;

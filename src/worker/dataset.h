@@ -42,6 +42,10 @@ void coh_dataset_close(coh_dataset **self);
 
 int64_t coh_dataset_count(const coh_dataset *self); /* samples */
 
+/* Bytes that reading may add to what it holds once it is open: chunk caches.
+ */
+int64_t coh_dataset_cache_bytes(const coh_dataset *self);
+
 /* Read the targets of `model` (borrowed while the set is open) with every
  * sample from now on: batches must have room for them. Fails with COH_E_CONFIG
  * if it has some and the files have none: only synthetic data has. */

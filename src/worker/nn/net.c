@@ -243,11 +243,15 @@ static coh_status new_graph(coh_dnn *dnn, const coh_model *model, int64_t batch,
     return build(*out, model, err);
 }
 
+static size_t bytes_of(const coh_graph *graph)
+{
+    return graph != NULL ? coh_graph_bytes(graph) : 0;
+}
+
 /* One arena for both: they never run at the same time. */
 static coh_status place(net *self, coh_err *err)
 {
-    const size_t train = self->train ? coh_graph_bytes(self->train) : 0;
-    const size_t infer = self->infer ? coh_graph_bytes(self->infer) : 0;
+    const size_t train = bytes_of(self->train), infer = bytes_of(self->infer);
     const size_t bytes = train > infer ? train : infer;
 
     self->arena = coh_pages_new(bytes);
@@ -367,15 +371,18 @@ void coh_net_time(const coh_compute *compute, const coh_batch *batch,
     *seconds = coh_profile_run(self->train, &run, parts);
 }
 
-coh_status coh_net_new(const coh_model *model, int64_t train_batch,
+/* --- life --------------------------------------------------------------- */
+
+/* Everything but the arena. */
+static coh_status make(const coh_model *model, int64_t train_batch,
                        int64_t infer_batch, uint64_t seed, int threads,
-                       const coh_choices *choices, coh_compute *out,
-                       coh_err *err)
+                       const coh_choices *choices, net **out, coh_err *err)
 {
     net *self = calloc(1, sizeof *self);
     if (self == NULL)
         return coh_fail(err, COH_E_NOMEM, "no memory for the network");
 
+    *out = self;
     self->threads = threads;
     set_up_threads(self); /* before primitives are made for so many */
     coh_status status = coh_dnn_new(&self->dnn, err);
@@ -385,6 +392,18 @@ coh_status coh_net_new(const coh_model *model, int64_t train_batch,
     if (status == COH_OK)
         status = new_graph(self->dnn, model, infer_batch, false, seed, choices,
                            &self->infer, err);
+    return status;
+}
+
+coh_status coh_net_new(const coh_model *model, int64_t train_batch,
+                       int64_t infer_batch, uint64_t seed, int threads,
+                       const coh_choices *choices, coh_compute *out,
+                       coh_err *err)
+{
+    net *self = NULL;
+    coh_status status = make(model, train_batch, infer_batch, seed, threads,
+                             choices, &self, err);
+
     if (status == COH_OK)
         status = place(self, err);
     if (status != COH_OK) {
@@ -394,4 +413,23 @@ coh_status coh_net_new(const coh_model *model, int64_t train_batch,
     }
     *out = (coh_compute){ self, train, infer, destroy };
     return COH_OK;
+}
+
+coh_status coh_net_predict(const coh_model *model, int64_t train_batch,
+                           int64_t infer_batch, int threads,
+                           const coh_choices *choices, coh_net_bytes *out,
+                           coh_err *err)
+{
+    net *self = NULL;
+    const coh_status status =
+        make(model, train_batch, infer_batch, 0, threads, choices, &self, err);
+
+    if (status == COH_OK)
+        *out = (coh_net_bytes){
+            (int64_t)coh_pages_bytes(bytes_of(self->train)),
+            (int64_t)coh_pages_bytes(bytes_of(self->infer)),
+        };
+    void *thing = self;
+    destroy(&thing);
+    return status;
 }

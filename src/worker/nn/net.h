@@ -38,6 +38,17 @@ coh_status coh_net_new(const coh_model *model, int64_t train_batch,
                        const coh_choices *choices, coh_compute *out,
                        coh_err *err);
 
+/* The memory that coh_net_new() would take for values: that of the training
+ * step and that of the inference step, of which it takes the larger. All is
+ * built for it but that memory. Fails as coh_net_new(). */
+typedef struct coh_net_bytes {
+    int64_t train, infer;
+} coh_net_bytes;
+coh_status coh_net_predict(const coh_model *model, int64_t train_batch,
+                           int64_t infer_batch, int threads,
+                           const coh_choices *choices, coh_net_bytes *out,
+                           coh_err *err);
+
 /* How many parts a training step of this net has; described in parts[] unless
  * that is NULL. `compute` is one of coh_net_new(), with a training batch. */
 int coh_net_parts(const coh_compute *compute, coh_step_part *parts);

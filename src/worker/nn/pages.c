@@ -7,21 +7,31 @@
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 
+static size_t page_of(size_t bytes)
+{
+    return bytes < HUGE_PAGE ? LINE : HUGE_PAGE;
+}
+
+size_t coh_pages_bytes(size_t bytes)
+{
+    const size_t page = page_of(bytes), count = bytes / page + 1;
+
+    return count > (size_t)-1 / page ? 0 : count * page;
+}
+
 void *coh_pages_new(size_t bytes)
 {
-    const size_t page = bytes < HUGE_PAGE ? LINE : HUGE_PAGE;
-    const size_t count = bytes / page + 1;
-    char *memory =
-        count > (size_t)-1 / page ? NULL : aligned_alloc(page, count * page);
+    const size_t page = page_of(bytes), size = coh_pages_bytes(bytes);
+    char *memory = size == 0 ? NULL : aligned_alloc(page, size);
 
     if (memory == NULL)
         return NULL;
 #ifdef MADV_HUGEPAGE
     if (page == HUGE_PAGE)
-        (void)madvise(memory, count * page, MADV_HUGEPAGE); /* or small ones */
+        (void)madvise(memory, size, MADV_HUGEPAGE); /* or small ones */
 #endif
 #pragma omp parallel for schedule(static)
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < size / page; i++)
         memset(memory + i * page, 0, page);
     return memory;
 }

@@ -12,6 +12,9 @@
  * NULL only if memory is short. */
 void *coh_pages_new(size_t bytes);
 
+/* What of memory that takes: whole pages. 0 if it is beyond size_t. */
+size_t coh_pages_bytes(size_t bytes);
+
 /* Memory that grows to what is needed most; what it holds is lost then. Begin
  * with { 0 }. */
 typedef struct coh_arena {

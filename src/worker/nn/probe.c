@@ -14,9 +14,12 @@ struct coh_probe {
     coh_arena *arena; /* borrowed */
 };
 
-static coh_status no_memory(coh_err *err)
+static coh_status no_memory(size_t bytes, coh_err *err)
 {
-    return coh_fail(err, COH_E_NOMEM, "no memory to time a layer");
+    return coh_fail(err, COH_E_NOMEM,
+                    "no memory to time a pass of it: %.3f GiB; use a smaller "
+                    "train.batch, or compute.algorithm: direct",
+                    (double)bytes / (1 << 30));
 }
 
 /* What an operand takes of the arena. */
@@ -32,7 +35,8 @@ static coh_status reserve(coh_probe *self, coh_err *err)
 
     for (int arg = 0; arg < COH_ARG_COUNT; arg++)
         bytes += self->tensors[arg] != NULL ? bytes_of(self->tensors[arg]) : 0;
-    return coh_arena_reserve(self->arena, bytes) ? COH_OK : no_memory(err);
+    return coh_arena_reserve(self->arena, bytes) ? COH_OK
+                                                 : no_memory(bytes, err);
 }
 
 /* Bind what the op has besides what is bound already. */
@@ -66,12 +70,15 @@ coh_status coh_probe_new(coh_dnn *dnn, const coh_op_spec *spec,
 {
     coh_probe *self = calloc(1, sizeof *self);
     if (self == NULL)
-        return no_memory(err);
+        return no_memory(sizeof *self, err);
 
     self->arena = arena;
     coh_status status = coh_op_new(dnn, spec, &self->op, err);
-    if (status == COH_OK)
+    if (status == COH_OK) {
         status = bind_rest(self, dnn, err);
+        if (status != COH_OK)
+            coh_err_context(err, "layer %s", spec->name);
+    }
     return finish(self, status, out);
 }
 
@@ -81,7 +88,7 @@ coh_status coh_probe_new_reorder(coh_dnn *dnn, const coh_layout *from,
 {
     coh_probe *self = calloc(1, sizeof *self);
     if (self == NULL)
-        return no_memory(err);
+        return no_memory(sizeof *self, err);
 
     self->arena = arena;
     coh_status status =
