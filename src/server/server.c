@@ -293,7 +293,11 @@ static coh_status fill_shard(server *self, coh_err *err)
                                         self->shard, err);
     float *values = coh_floats(setup->model->parameters);
     if (values == NULL)
-        return coh_fail(err, COH_E_NOMEM, "no memory for initial weights");
+        return coh_fail(err, COH_E_NOMEM,
+                        "no memory for %lld initial weights, %.3f GiB: use a "
+                        "smaller network, or fewer ranks a node",
+                        (long long)setup->model->parameters,
+                        4.0 * (double)setup->model->parameters / (1 << 30));
     coh_model_init(setup->model, (uint64_t)setup->config->run.seed, values);
     coh_shard_load(self->shard, values);
     free(values);

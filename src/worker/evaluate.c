@@ -97,16 +97,23 @@ static coh_status measure_share(const coh_evaluator *self, coh_dataset *dataset,
                                 coh_range share, const float *weights, tally *t,
                                 coh_err *err)
 {
+    /* the root has room for those of all */
+    const int64_t room = self->roles->mine.member == 0
+                             ? coh_dataset_count(dataset)
+                             : share.count;
     coh_loader *loader = NULL;
     float *log_probs = calloc((size_t)(self->batch * self->model->classes) + 1,
                               sizeof *log_probs);
     const bool wants_scores = self->model->classes == 2;
 
     if (wants_scores)
-        t->scores = malloc((size_t)(share.count + 1) * sizeof *t->scores);
+        t->scores = malloc((size_t)(room + 1) * sizeof *t->scores);
     if (log_probs == NULL || (wants_scores && t->scores == NULL)) {
         free(log_probs);
-        return coh_fail(err, COH_E_NOMEM, "no memory for an evaluation");
+        return coh_fail(err, COH_E_NOMEM,
+                        "no memory for an evaluation of %lld samples: use a "
+                        "smaller set, or eval.batch",
+                        (long long)room);
     }
     coh_status status = coh_loader_new(
         dataset, self->model->input, self->batch, self->config->data.prefetch,
@@ -133,14 +140,11 @@ static coh_status gather(const coh_evaluator *self, int64_t count, tally *t,
         return coh_xfer_finish(&xfer, self->config->exchange.timeout,
                                "the scores", err);
     }
-    coh_score *all = realloc(t->scores, (size_t)(count + 1) * sizeof *all);
-    COH_ASSERT(all != NULL);
-    t->scores = all;
     for (int m = 1; m < self->group_size && status == COH_OK; m++) {
         const coh_range share = share_of(count, m, self->group_size);
         part = (coh_xfer_part){ COH_XFER_RECV, m, COH_TAG_SCORES,
-                                all + share.first,
-                                share.count * (int64_t)sizeof *all };
+                                t->scores + share.first,
+                                share.count * (int64_t)sizeof *t->scores };
         coh_xfer *xfer = coh_xfer_begin(self->roles->group, &part, 1);
         status = coh_xfer_finish(&xfer, self->config->exchange.timeout,
                                  "the scores", err);

@@ -282,7 +282,10 @@ static coh_status make_weights(worker *self, coh_err *err)
         self->own_weights = coh_floats(count);
     if (self->gradient == NULL ||
         (setup->plan->servers > 0 && self->own_weights == NULL))
-        return coh_fail(err, COH_E_NOMEM, "no memory for the weights");
+        return coh_fail(err, COH_E_NOMEM,
+                        "no memory for %lld weights and their gradient, %.3f "
+                        "GiB: use a smaller network, or fewer ranks a node",
+                        (long long)count, 8.0 * (double)count / (1 << 30));
     self->weights = self->own_weights;
     if (setup->plan->servers > 0)
         return COH_OK;

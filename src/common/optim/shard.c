@@ -48,8 +48,12 @@ no_memory:
     coh_shard_destroy(&self);
     return coh_fail(err, COH_E_NOMEM,
                     "no memory for %" PRId64 " parameters and their optimizer "
-                    "state: use more servers",
-                    count);
+                    "state, %.3f GiB: use %s",
+                    count,
+                    (double)(1 + coh_rule_slots(rule)) * sizeof(float) *
+                        (double)count / (1 << 30),
+                    server < 0 ? "servers, or fewer ranks a node"
+                               : "more servers");
 }
 
 void coh_shard_destroy(coh_shard **self)
