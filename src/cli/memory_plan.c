@@ -149,40 +149,29 @@ static coh_status try_data(const coh_config *config, const coh_model *model,
     return status;
 }
 
-/* The values of the network in the ways of `choices`, if that is more than what
- * *out says. */
-static coh_status try_ways(const coh_choose_task *task,
-                           const coh_choices *choices, int64_t infer_batch,
-                           coh_net_bytes *out, coh_err *err)
-{
-    coh_net_bytes bytes;
-    const coh_status status =
-        coh_net_predict(task->model, task->batch, infer_batch, task->threads,
-                        choices, &bytes, err);
-
-    if (status != COH_OK)
-        return status;
-    out->train = at_least(out->train, bytes.train);
-    out->infer = at_least(out->infer, bytes.infer);
-    return COH_OK;
-}
-
-/* Nobody has measured this network here: a run will, and needs memory for the
- * largest way at least while it does. */
-static coh_status try_largest(const coh_choose_task *task, int64_t infer_batch,
-                              coh_net_bytes *out, coh_err *err)
+/* Nobody has measured this network here: a run will, each way by itself, and
+ * then mix them. *out is that of direct; becomes the mean with the largest. */
+static coh_status try_mixed(const coh_choose_task *task, int64_t infer_batch,
+                            coh_net_bytes *out, coh_err *err)
 {
     coh_config config = *task->config;
     coh_choose_task largest = *task;
     coh_choices *choices = NULL;
+    coh_net_bytes most;
 
     config.compute.algorithm = COH_COMPUTE_WINOGRAD;
     largest.config = &config;
     coh_status status = coh_choose_known(&largest, &choices, err);
     if (status == COH_OK)
-        status = try_ways(&largest, choices, infer_batch, out, err);
+        status = coh_net_predict(task->model, task->batch, infer_batch,
+                                 task->threads, choices, &most, err);
     coh_choices_destroy(&choices);
-    return status;
+    if (status != COH_OK)
+        return status;
+    out->train = (out->train + most.train) / 2;
+    out->infer = (out->infer + most.infer) / 2;
+    out->op = at_least(out->op, most.op);
+    return COH_OK;
 }
 
 /* The network as a worker will build it; alone on its node, as far as threads
@@ -211,9 +200,12 @@ static coh_status try_net(const coh_config *config, const coh_model *model,
     if (status == COH_PENDING)
         status = COH_OK;
     if (status == COH_OK)
-        status = try_ways(&task, choices, rows, out, err);
+        status = coh_net_predict(model, plan->batch, rows, task.threads,
+                                 choices, out, err);
     if (status == COH_OK && is_cold)
-        status = try_largest(&task, rows, out, err);
+        status = try_mixed(&task, rows, out, err);
+    else
+        out->op = 0; /* nothing is timed */
     coh_choices_destroy(&choices);
     return status;
 }
@@ -225,7 +217,7 @@ coh_status coh_memory_predict(const coh_config *config, const coh_model *model,
     const int64_t bare = coh_resident_bytes();
     int64_t data = 0, evaluated = 1;
     coh_err why = COH_ERR_INIT;
-    coh_net_bytes values = { 0, 0 };
+    coh_net_bytes values;
     const char *passes;
 
     const coh_status status =
@@ -240,6 +232,8 @@ coh_status coh_memory_predict(const coh_config *config, const coh_model *model,
     out->training = values.train;
     out->evaluation = values.infer;
     out->worker.values = at_least(values.train, values.infer);
+    out->worker.measuring =
+        at_least(values.op - coh_memory_sum(&out->worker), 0);
     out->worker.data = data;
     out->worker.program = built + MPI_BYTES + STEP_BYTES;
     if (plan->servers > 0)

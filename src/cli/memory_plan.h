@@ -16,14 +16,15 @@
 #include "common/plan.h"
 
 /* Bytes. Name in text, field, what it is. */
-#define COH_MEMORY_PARTS(X)                                              \
-    X("parameters", parameters, "")                                      \
-    X("gradient", gradient, "")                                          \
-    X("optimizer", optimizer, "its state")                               \
-    X("values", values, "of the network's layers, and work space")       \
-    X("images", images, "batches read ahead, scores of an evaluation")   \
-    X("data", data, "files and labels in memory, caches")                \
-    X("exchange", exchange, "blocks under way, or a copy of parameters") \
+#define COH_MEMORY_PARTS(X)                                                 \
+    X("parameters", parameters, "")                                         \
+    X("gradient", gradient, "")                                             \
+    X("optimizer", optimizer, "its state")                                  \
+    X("values", values, "of the network's layers, and work space")          \
+    X("images", images, "batches read ahead, scores of an evaluation")      \
+    X("data", data, "files and labels in memory, caches")                   \
+    X("exchange", exchange, "blocks under way, or a copy of parameters")    \
+    X("measuring", measuring, "the passes, once; before the rest is there") \
     X("program", program, "code, libraries, threads, MPI")
 
 typedef struct coh_memory_parts {
@@ -37,7 +38,7 @@ typedef struct coh_memory_plan {
     int64_t training, evaluation;    /* bytes of values that each needs */
     const char *passes; /* the ways of the network's passes: "direct",
                            "winograd", "measured", or "unmeasured": then the
-                           larger of the first two */
+                           values are the mean of the first two */
     bool has_data;      /* false: the files are not there, data is 0, */
     char why[512];      /* and why */
 } coh_memory_plan;

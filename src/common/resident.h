@@ -12,4 +12,9 @@
 int64_t coh_resident_bytes(void);
 int64_t coh_resident_peak_bytes(void);
 
+/* Bytes that the system could still give to a process, swap included, at this
+ * moment: more than that would end somebody. INT64_MAX where it does not tell
+ * (/proc/meminfo). A limit of the job's own (cgroup) is not seen. */
+int64_t coh_resident_free_bytes(void);
+
 #endif

@@ -31,6 +31,25 @@ is "climate: flop with the first input gradient" \
 holds "climate" "$work/plan" "79201498 \(302.130 MiB\)"
 holds "climate" "$work/plan" "deconv5  +16 x 768 x 768 +75280 +22.196257"
 
+# A worker of the climate network fits 3 GiB with one image and 16 GiB with
+# eight, in whatever way the passes are done.
+most() { # BATCH GIB
+    "$cohort" plan "$configs/climate.yaml" --json --set train.batch="$1" \
+        >"$work/plan"
+    is "climate, batch $1: passes" "$(value passes)" unmeasured
+    awk -v b="$(value memory_per_worker)" -v gib="$2" \
+        'BEGIN { exit !(b > 0 && b <= gib * 2^30) }' ||
+        is "climate, batch $1: bytes" "$(value memory_per_worker)" "$2 GiB"
+}
+most 1 3
+most 8 16
+
+# Without its files a set is not counted, and the reason is given.
+"$cohort" plan "$configs/hep.yaml" --set compute.algorithm=direct >"$work/plan"
+holds "memory" "$work/plan" "MiB at most +a worker +a server"
+holds "memory" "$work/plan" "^values: [0-9.]+ MiB to train, .*passes direct"
+holds "memory" "$work/plan" "^data: not counted.*hep/train/\*.h5"
+
 for config in "$configs"/*.yaml; do
     "$cohort" plan "$config" >"$work/plan" 2>&1
     is "$(basename "$config"): exit code" "$?" 0

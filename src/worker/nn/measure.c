@@ -232,6 +232,7 @@ static void time_stem(measuring *self)
         !coh_stem_fits(layer, &pool))
         return;
     const coh_stem stem = coh_stem_of(layer, self->batch);
+    coh_arena_fini(&self->meter.arena); /* it has memory of its own */
     const double seconds = coh_stem_time(&stem);
     if (seconds >= least_of(it->ways[COH_CHOSEN_FORWARD]) +
                        least_of(it->ways[COH_CHOSEN_WEIGHTS]) +

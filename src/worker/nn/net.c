@@ -248,18 +248,32 @@ static size_t bytes_of(const coh_graph *graph)
     return graph != NULL ? coh_graph_bytes(graph) : 0;
 }
 
+/* What is too much, and of whom. */
+static coh_status no_room(const coh_model *model, size_t bytes, coh_err *err)
+{
+    const coh_layer *most = &model->layers[0];
+
+    for (int i = 1; i < model->nlayers; i++)
+        if (coh_shape_count(model->layers[i].out) > coh_shape_count(most->out))
+            most = &model->layers[i];
+    return coh_fail(err, COH_E_NOMEM,
+                    "no memory for the network's values, %.3f GiB (layer %s "
+                    "makes the most of them, %.3f MiB a sample): use a smaller "
+                    "train.batch or eval.batch, or fewer ranks a node",
+                    (double)bytes / (1 << 30), most->spec.name,
+                    (double)coh_shape_count(most->out) * sizeof(float) /
+                        (1 << 20));
+}
+
 /* One arena for both: they never run at the same time. */
-static coh_status place(net *self, coh_err *err)
+static coh_status place(net *self, const coh_model *model, coh_err *err)
 {
     const size_t train = bytes_of(self->train), infer = bytes_of(self->infer);
     const size_t bytes = train > infer ? train : infer;
 
     self->arena = coh_pages_new(bytes);
     if (self->arena == NULL)
-        return coh_fail(err, COH_E_NOMEM,
-                        "no memory for the network's values: %.3f GiB; use a "
-                        "smaller train.batch or eval.batch",
-                        (double)bytes / (1 << 30));
+        return no_room(model, bytes, err);
     if (self->train != NULL)
         coh_graph_place(self->train, self->arena);
     if (self->infer != NULL)
@@ -405,7 +419,7 @@ coh_status coh_net_new(const coh_model *model, int64_t train_batch,
                              choices, &self, err);
 
     if (status == COH_OK)
-        status = place(self, err);
+        status = place(self, model, err);
     if (status != COH_OK) {
         void *thing = self;
         destroy(&thing);
@@ -413,6 +427,37 @@ coh_status coh_net_new(const coh_model *model, int64_t train_batch,
     }
     *out = (coh_compute){ self, train, infer, destroy };
     return COH_OK;
+}
+
+static int64_t bytes_of_op(const coh_op *op)
+{
+    int64_t sum = 0;
+
+    for (int arg = 0; arg < COH_ARG_COUNT; arg++) {
+        const coh_layout *layout = coh_op_layout(op, (coh_arg)arg);
+        sum += layout != NULL ? (int64_t)coh_layout_bytes(layout) : 0;
+    }
+    return sum;
+}
+
+/* Of a tape; not less than `largest`. */
+static int64_t largest_op(const coh_tape *tape, int64_t largest)
+{
+    for (int i = 0; i < tape->count; i++) {
+        const coh_action *action = &tape->actions[i];
+        const int64_t bytes = action->op != NULL && !action->is_copy
+                                  ? bytes_of_op(action->op)
+                                  : 0;
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
+}
+
+static int64_t largest_of(const coh_graph *graph, int64_t largest)
+{
+    if (graph == NULL)
+        return largest;
+    return largest_op(&graph->backward, largest_op(&graph->forward, largest));
 }
 
 coh_status coh_net_predict(const coh_model *model, int64_t train_batch,
@@ -428,6 +473,7 @@ coh_status coh_net_predict(const coh_model *model, int64_t train_batch,
         *out = (coh_net_bytes){
             (int64_t)coh_pages_bytes(bytes_of(self->train)),
             (int64_t)coh_pages_bytes(bytes_of(self->infer)),
+            largest_of(self->train, largest_of(self->infer, 0)),
         };
     void *thing = self;
     destroy(&thing);

@@ -40,9 +40,10 @@ coh_status coh_net_new(const coh_model *model, int64_t train_batch,
 
 /* The memory that coh_net_new() would take for values: that of the training
  * step and that of the inference step, of which it takes the larger. All is
- * built for it but that memory. Fails as coh_net_new(). */
+ * built for it but that memory. And what the largest op needs by itself, as it
+ * does when it is timed (probe.h). Fails as coh_net_new(). */
 typedef struct coh_net_bytes {
-    int64_t train, infer;
+    int64_t train, infer, op;
 } coh_net_bytes;
 coh_status coh_net_predict(const coh_model *model, int64_t train_batch,
                            int64_t infer_batch, int threads,

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/resident.h"
+
 enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 
 static size_t page_of(size_t bytes)
@@ -19,10 +21,17 @@ size_t coh_pages_bytes(size_t bytes)
     return count > (size_t)-1 / page ? 0 : count * page;
 }
 
+/* Is so much free on this machine, just now? */
+static bool is_free(size_t bytes)
+{
+    return bytes < HUGE_PAGE || bytes <= (size_t)coh_resident_free_bytes();
+}
+
 void *coh_pages_new(size_t bytes)
 {
     const size_t page = page_of(bytes), size = coh_pages_bytes(bytes);
-    char *memory = size == 0 ? NULL : aligned_alloc(page, size);
+    char *memory =
+        size > 0 && is_free(size) ? aligned_alloc(page, size) : NULL;
 
     if (memory == NULL)
         return NULL;

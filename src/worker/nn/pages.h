@@ -9,7 +9,8 @@
 
 /* Zeroed, 64-byte aligned, on huge pages where the system gives them (measured:
  * 2 % of a training step of config/hep.yaml); to end with free().
- * NULL only if memory is short. */
+ * NULL only if memory is short: also where the system would promise it, but
+ * then kill a process that uses it. */
 void *coh_pages_new(size_t bytes);
 
 /* What of memory that takes: whole pages. 0 if it is beyond size_t. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "worker/nn/pages.h"
 
 enum { ALIGN_BYTES = 64 };
 

@@ -1,0 +1,190 @@
+/* test_memory_plan.c - the memory of a worker and of a server
+ * (src/cli/memory_plan.h). No MPI. */
+#include "cli/memory_plan.h"
+
+#include "common/resident.h"
+#include "support/config_text.h"
+#include "worker/nn/net.h"
+
+enum { MIB = 1 << 20 };
+
+static coh_err err;
+
+/* 64 x 64 inputs, 16 x 4096 + 2 x 16 weights: 65,568 parameters. */
+#define NET                                                          \
+    "model: {input: [1, 64, 64], layers: [dense: {units: 16, bias: " \
+    "false}, dense: {units: 2, bias: false}, softmax_cross_entropy]}\n"
+enum { PARAMETERS = 65568, BLOCK = 16384, IMAGE_BYTES = 4 * 64 * 64 };
+#define HEAD "data: {kind: synthetic, classes: 2}\n"
+
+typedef struct job {
+    coh_config *config;
+    coh_model *model;
+    coh_plan plan;
+} job;
+
+static job job_of(const char *text, int ranks)
+{
+    job it = { .config = config_of(text) };
+
+    err = COH_ERR_INIT;
+    ck_assert_int_eq(coh_model_new(it.config, &it.model, &err), COH_OK);
+    ck_assert_msg(coh_plan_make(it.config, it.model->parameters, ranks,
+                                &it.plan, &err) == COH_OK,
+                  "%s", err.text);
+    return it;
+}
+
+static void end(job *it)
+{
+    coh_model_destroy(&it->model);
+    coh_config_destroy(&it->config);
+}
+
+static coh_memory_plan count(const char *text, int ranks, int64_t evaluated)
+{
+    job it = job_of(text, ranks);
+    coh_memory_plan out;
+
+    ck_assert_int_eq(it.plan.parameters, PARAMETERS);
+    coh_memory_count(it.config, it.model, &it.plan, evaluated, &out);
+    end(&it);
+    return out;
+}
+
+START_TEST(a_worker_alone_has_the_state_of_the_optimizer)
+{
+    const coh_memory_plan plan =
+        count(HEAD NET "optimizer: {rule: adam}\n", 1, 0);
+
+    ck_assert_int_eq(plan.worker.parameters, 4 * PARAMETERS);
+    ck_assert_int_eq(plan.worker.gradient, 4 * PARAMETERS);
+    ck_assert_int_eq(plan.worker.optimizer, 2 * 4 * PARAMETERS);
+    ck_assert_int_eq(plan.worker.exchange, 0);
+    ck_assert_int_eq(coh_memory_sum(&plan.server), 0);
+}
+END_TEST
+
+START_TEST(with_servers_the_state_is_theirs_and_each_starts_from_a_whole_copy)
+{
+    const coh_memory_plan plan = count(
+        HEAD NET "optimizer: {rule: adam}\nservers: 2\ngroups: 1\n", 3, 0);
+
+    ck_assert_int_eq(plan.worker.optimizer, 0);
+    ck_assert_int_eq(plan.server.parameters, 4 * PARAMETERS / 2);
+    ck_assert_int_eq(plan.server.optimizer, 2 * plan.server.parameters);
+    ck_assert_int_eq(plan.server.exchange, 4 * PARAMETERS);
+}
+END_TEST
+
+START_TEST(many_groups_have_two_blocks_each_on_a_server)
+{
+    const coh_memory_plan plan = count(
+        HEAD NET "exchange: {block: 65536}\nservers: 1\ngroups: 100\n", 101, 0);
+
+    ck_assert_int_ge(plan.server.exchange, 200 * 4 * (BLOCK - 4096));
+    ck_assert_int_le(plan.server.exchange, 200 * 4 * BLOCK);
+}
+END_TEST
+
+/* 2 batches ahead, of 8 to train and 5 to evaluate; 12 bytes a score, twice. */
+START_TEST(images_are_read_ahead_for_training_and_evaluation)
+{
+    const char *text = HEAD NET "train: {batch: 8}\neval: {batch: 5}\n";
+
+    ck_assert_int_eq(count(text, 1, 0).worker.images, 2 * 8 * IMAGE_BYTES);
+    ck_assert_int_eq(count(text, 1, 1000).worker.images,
+                     2 * (8 + 5) * IMAGE_BYTES + 2 * 12 * 1000);
+}
+END_TEST
+
+START_TEST(a_group_holds_copies_of_what_it_adds_up)
+{
+    const char *text = HEAD NET "exchange: {block: 65536}\n";
+    const coh_memory_plan one =
+        count(HEAD NET "exchange: {block: 65536}\nservers: 1\n", 3, 0);
+
+    ck_assert_int_eq(count(text, 1, 0).worker.exchange, 0);
+    ck_assert_int_eq(count(text, 2, 0).worker.exchange, 4 * PARAMETERS);
+    ck_assert_int_eq(one.worker.exchange, 2 * 4 * PARAMETERS);
+}
+END_TEST
+
+/* --- the network -------------------------------------------------------- */
+
+#define DEEP                                                                  \
+    HEAD "train: {batch: 8}\ncompute: {algorithm: direct, threads: 1}\n"      \
+         "model: {input: [1, 64, 64], layers: [conv2d: {filters: 64, kernel:" \
+         " 3, padding: same}, relu, conv2d: {filters: 64, kernel: 3, "        \
+         "padding: same}, relu, global_avgpool, dense: {units: 2}, "          \
+         "softmax_cross_entropy]}\n"
+
+START_TEST(what_is_predicted_of_a_network_is_what_it_takes)
+{
+    job it = job_of(DEEP, 1);
+    coh_net_bytes bytes = { 0 };
+    coh_compute compute;
+    const int64_t bare = coh_resident_bytes();
+
+    ck_assert_int_eq(coh_net_predict(it.model, 8, 8, 1, NULL, &bytes, &err),
+                     COH_OK);
+    const int64_t before = coh_resident_bytes();
+    ck_assert_int_ge(bytes.train, 16 * MIB);
+    ck_assert_int_lt(bytes.infer, bytes.train);
+    ck_assert_int_lt(before - bare, bytes.train / 2); /* nothing of it */
+
+    ck_assert_int_eq(coh_net_new(it.model, 8, 8, 1, 1, NULL, &compute, &err),
+                     COH_OK);
+    const int64_t taken = coh_resident_bytes() - before;
+    ck_assert_int_gt(taken, bytes.train - 2 * MIB);
+    ck_assert_int_lt(taken, bytes.train + bytes.train / 4);
+    compute.destroy(&compute.self);
+    end(&it);
+}
+END_TEST
+
+START_TEST(all_is_predicted_without_files)
+{
+    job it = job_of(DEEP, 1);
+    coh_memory_plan plan;
+
+    ck_assert_int_eq(
+        coh_memory_predict(it.config, it.model, &it.plan, &plan, &err), COH_OK);
+    ck_assert_str_eq(plan.passes, "direct");
+    ck_assert(plan.has_data);
+    ck_assert_str_eq(plan.why, "");
+    ck_assert_int_eq(plan.worker.values, plan.training);
+    ck_assert_int_gt(plan.training, plan.evaluation);
+    ck_assert_int_gt(plan.worker.program, 16 * MIB);
+    end(&it);
+
+    it = job_of("data: {kind: hdf5, train: ['/nowhere/*.h5']}\n" MODEL, 1);
+    ck_assert_int_eq(
+        coh_memory_predict(it.config, it.model, &it.plan, &plan, &err), COH_OK);
+    ck_assert(!plan.has_data);
+    ck_assert_ptr_nonnull(strstr(plan.why, "/nowhere/*.h5"));
+    ck_assert_int_eq(plan.worker.data, 0);
+    end(&it);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("memory_plan");
+    TCase *core = tcase_create("core"), *net = tcase_create("net");
+
+    tcase_add_test(core, a_worker_alone_has_the_state_of_the_optimizer);
+    tcase_add_test(
+        core,
+        with_servers_the_state_is_theirs_and_each_starts_from_a_whole_copy);
+    tcase_add_test(core, many_groups_have_two_blocks_each_on_a_server);
+    tcase_add_test(core, images_are_read_ahead_for_training_and_evaluation);
+    tcase_add_test(core, a_group_holds_copies_of_what_it_adds_up);
+    suite_add_tcase(s, core);
+    tcase_add_test(net, what_is_predicted_of_a_network_is_what_it_takes);
+    tcase_add_test(net, all_is_predicted_without_files);
+    suite_add_tcase(s, net);
+    return s;
+}
+
+CHECK_MAIN(suite)
