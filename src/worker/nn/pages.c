@@ -30,8 +30,7 @@ static bool is_free(size_t bytes)
 void *coh_pages_new(size_t bytes)
 {
     const size_t page = page_of(bytes), size = coh_pages_bytes(bytes);
-    char *memory =
-        size > 0 && is_free(size) ? aligned_alloc(page, size) : NULL;
+    char *memory = size > 0 && is_free(size) ? aligned_alloc(page, size) : NULL;
 
     if (memory == NULL)
         return NULL;
