@@ -150,9 +150,9 @@ static coh_status try_data(const coh_config *config, const coh_model *model,
 }
 
 /* Nobody has measured this network here: a run will, each way by itself, and
- * then mix them. *out is that of direct; becomes the mean with the largest. */
-static coh_status try_mixed(const coh_choose_task *task, int64_t infer_batch,
-                            coh_net_bytes *out, coh_err *err)
+ * then mix them. *out is that of direct; becomes the larger of both. */
+static coh_status try_larger(const coh_choose_task *task, int64_t infer_batch,
+                             coh_net_bytes *out, coh_err *err)
 {
     coh_config config = *task->config;
     coh_choose_task largest = *task;
@@ -168,8 +168,8 @@ static coh_status try_mixed(const coh_choose_task *task, int64_t infer_batch,
     coh_choices_destroy(&choices);
     if (status != COH_OK)
         return status;
-    out->train = (out->train + most.train) / 2;
-    out->infer = (out->infer + most.infer) / 2;
+    out->train = at_least(out->train, most.train);
+    out->infer = at_least(out->infer, most.infer);
     out->op = at_least(out->op, most.op);
     return COH_OK;
 }
@@ -203,7 +203,7 @@ static coh_status try_net(const coh_config *config, const coh_model *model,
         status = coh_net_predict(model, plan->batch, rows, task.threads,
                                  choices, out, err);
     if (status == COH_OK && is_cold)
-        status = try_mixed(&task, rows, out, err);
+        status = try_larger(&task, rows, out, err);
     else
         out->op = 0; /* nothing is timed */
     coh_choices_destroy(&choices);

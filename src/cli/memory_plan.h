@@ -38,7 +38,7 @@ typedef struct coh_memory_plan {
     int64_t training, evaluation;    /* bytes of values that each needs */
     const char *passes; /* the ways of the network's passes: "direct",
                            "winograd", "measured", or "unmeasured": then the
-                           values are the mean of the first two */
+                           values are the larger of those two */
     bool has_data;      /* false: the files are not there, data is 0, */
     char why[512];      /* and why */
 } coh_memory_plan;
