@@ -149,7 +149,7 @@ static void time_steps(bed *self, coh_bench *bench)
     int n = 0;
 
     self->compute.train(self->compute.self, self->batch, self->weights,
-                        self->gradient, &sums);
+                        self->gradient, &sums, NULL);
     while (n < STEPS_LEAST || (n < STEPS_MOST && coh_clock_now_s() < end))
         coh_net_time(&self->compute, self->batch, self->weights, self->gradient,
                      bench->parts, &self->times[n++]);

@@ -63,3 +63,12 @@ void coh_batch_destroy(coh_batch **self)
     free(batch);
     *self = NULL;
 }
+
+double coh_batch_weight(const coh_batch *self)
+{
+    double sum = 0;
+
+    for (int64_t b = 0; b < self->capacity; b++)
+        sum += (double)self->loss_weights[b];
+    return sum;
+}

@@ -34,4 +34,7 @@ coh_status coh_batch_new(coh_shape input, int64_t targets, int64_t capacity,
                          coh_batch **out, coh_err *err);
 void coh_batch_destroy(coh_batch **self);
 
+/* The sum of loss_weights: what a step on this batch weighs. */
+double coh_batch_weight(const coh_batch *self);
+
 #endif

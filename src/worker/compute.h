@@ -16,6 +16,18 @@ typedef struct coh_step_sums {
     double terms[COH_LOSSES_MAX]; /* what each loss of the model is of `loss` */
 } coh_step_sums;
 
+/* Told how a training step gets on, so that an exchange can go on beside it. */
+typedef struct coh_watch {
+    void *user;
+
+    /* Before forward reads weights[0, end) for the first time. */
+    void (*need)(void *user, int64_t end);
+
+    /* After each part of backward: gradient[first, P) is complete, and
+     * weights[first, P) are not read any more. */
+    void (*have)(void *user, int64_t first);
+} coh_watch;
+
 typedef struct coh_compute {
     void *self;
 
@@ -25,9 +37,9 @@ typedef struct coh_compute {
      * At the place of a running statistic (statistics.h): the summed weight x
      * the statistic of these rows, padding not counted; variances are
      * unbiased, over N - 1. Rows too few to have a variance (N < 2) measure
-     * nothing: they repeat weights[P]. */
+     * nothing: they repeat weights[P]. `watch` may be NULL. */
     void (*train)(void *self, const coh_batch *batch, const float *weights,
-                  float *gradient, coh_step_sums *sums);
+                  float *gradient, coh_step_sums *sums, const coh_watch *watch);
 
     /* Forward in inference mode: log_probs[B, K], log softmax of the model's
      * classifier, in nats; not touched if it has none. */

@@ -251,7 +251,7 @@ static inline nn_trial nn_trial_new(const nn_case *net, int threads)
 static inline void nn_trial_train(nn_trial *self)
 {
     self->compute.train(self->compute.self, self->batch, self->weights,
-                        self->gradient, &self->sums);
+                        self->gradient, &self->sums, NULL);
 }
 
 static inline void nn_trial_infer(nn_trial *self)

@@ -213,7 +213,7 @@ START_TEST(the_callers_vectors_may_lie_anywhere)
 
     nn_trial_train(&trial);
     trial.compute.train(trial.compute.self, trial.batch, weights, gradient,
-                        &trial.sums);
+                        &trial.sums, NULL);
     const double bound =
         1e-6 * largest(trial.gradient, trial.model->parameters);
     for (int64_t i = 0; i < trial.model->parameters; i++)
@@ -288,7 +288,7 @@ START_TEST(another_epoch_or_seed_drops_others)
                                  NULL, &other, NULL),
                      COH_OK);
     other.train(other.self, trial.batch, trial.weights, trial.gradient,
-                &trial.sums);
+                &trial.sums, NULL);
     ck_assert(!same_gradient(&trial, first));
     other.destroy(&other.self);
     free(first);
@@ -383,7 +383,7 @@ START_TEST(either_step_may_be_left_out)
                                      &half[i], NULL),
                          COH_OK);
     half[0].train(half[0].self, trial.batch, trial.weights, trial.gradient,
-                  &trial.sums);
+                  &trial.sums, NULL);
     ck_assert(same_gradient(&trial, gradient));
     half[1].infer(half[1].self, trial.batch, trial.weights, log_probs,
                   &trial.sums);

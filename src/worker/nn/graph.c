@@ -430,8 +430,26 @@ void coh_graph_point(coh_graph *self, const float *images,
         point_slot(self, COH_SLOT_GRADIENT, (char *)gradient);
 }
 
-void coh_graph_run(const coh_tape *tape, const coh_run *run)
+void coh_graph_run_forward(const coh_graph *self, const coh_run *run)
 {
-    for (int i = 0; i < tape->count; i++)
-        tape->actions[i].run(tape->actions[i].self, run);
+    const coh_watch *watch = run->watch;
+
+    for (int i = 0; i < self->forward.count; i++) {
+        const coh_action *it = &self->forward.actions[i];
+        if (watch != NULL)
+            watch->need(watch->user, it->needs);
+        it->run(it->self, run);
+    }
+}
+
+void coh_graph_run_backward(const coh_graph *self, const coh_run *run)
+{
+    const coh_watch *watch = run->watch;
+
+    for (int i = 0; i < self->backward.count; i++) {
+        const coh_action *it = &self->backward.actions[i];
+        it->run(it->self, run);
+        if (watch != NULL)
+            watch->have(watch->user, it->has);
+    }
 }

@@ -62,7 +62,8 @@ typedef struct coh_value {
 typedef struct coh_run {
     const coh_batch *batch;
     coh_step_sums *sums;
-    float *log_probs; /* inference; NULL: not wanted */
+    float *log_probs;       /* inference; NULL: not wanted */
+    const coh_watch *watch; /* training; NULL: nobody watches */
 } coh_run;
 
 typedef struct coh_action {
@@ -70,6 +71,8 @@ typedef struct coh_action {
     void *self; /* borrowed: kept by the graph */
     int layer;  /* in the model: for whom it is done */
     coh_pass pass;
+    int64_t needs; /* forward: it reads parameters before this one */
+    int64_t has;   /* backward: gradients from this one on are complete */
     const coh_op *op;      /* what `run` runs, if it is one; borrowed */
     bool is_copy;          /* a change of layout */
     const char *algorithm; /* of what is no op, for reports; a literal */
@@ -247,7 +250,8 @@ void coh_graph_place(coh_graph *self, void *arena);
 void coh_graph_point(coh_graph *self, const float *images,
                      const float *parameters, float *gradient);
 
-void coh_graph_run(const coh_tape *tape, const coh_run *run);
+void coh_graph_run_forward(const coh_graph *self, const coh_run *run);
+void coh_graph_run_backward(const coh_graph *self, const coh_run *run);
 
 /* --- shapes ------------------------------------------------------------- */
 

@@ -214,6 +214,28 @@ static coh_status build_backward(coh_graph *graph, coh_node *nodes, int last,
     return COH_OK;
 }
 
+/* Tell each action which parameters it needs, and which gradients are complete
+ * behind it (coh_watch). Backward goes from the last layer to the first. */
+static void mark_parameters(coh_graph *graph, const coh_model *model)
+{
+    const coh_tape *back = &graph->backward;
+
+    for (int i = 0; i < graph->forward.count; i++) {
+        coh_action *it = &graph->forward.actions[i];
+        const coh_layer *layer = &model->layers[it->layer];
+        it->needs = layer->weight_first + coh_layer_parameters(layer);
+    }
+    for (int i = 0; i < back->count; i++) {
+        coh_action *it = &back->actions[i];
+        const coh_layer *layer = &model->layers[it->layer];
+        const bool is_last = i + 1 == back->count;
+        it->has = is_last ? 0
+                  : it[1].layer != it->layer
+                      ? layer->weight_first
+                      : layer->weight_first + coh_layer_parameters(layer);
+    }
+}
+
 static coh_status build(coh_graph *graph, const coh_model *model, coh_err *err)
 {
     coh_node *nodes = calloc((size_t)model->nlayers, sizeof *nodes);
@@ -226,6 +248,8 @@ static coh_status build(coh_graph *graph, const coh_model *model, coh_err *err)
     if (status == COH_OK && graph->training)
         status = build_backward(graph, nodes, model->nlayers - 1, err);
     free(nodes);
+    if (status == COH_OK)
+        mark_parameters(graph, model);
     return status;
 }
 
@@ -298,9 +322,7 @@ static void set_up_threads(const net *self)
 
 static void begin_sums(const coh_batch *batch, coh_step_sums *sums)
 {
-    *sums = (coh_step_sums){ 0 };
-    for (int64_t b = 0; b < batch->capacity; b++)
-        sums->weight += (double)batch->loss_weights[b];
+    *sums = (coh_step_sums){ .weight = coh_batch_weight(batch) };
 }
 
 static void end_sums(coh_step_sums *sums)
@@ -310,17 +332,17 @@ static void end_sums(coh_step_sums *sums)
 }
 
 static void train(void *thing, const coh_batch *batch, const float *weights,
-                  float *gradient, coh_step_sums *sums)
+                  float *gradient, coh_step_sums *sums, const coh_watch *watch)
 {
     const net *self = thing;
-    const coh_run run = { .batch = batch, .sums = sums };
+    const coh_run run = { .batch = batch, .sums = sums, .watch = watch };
 
     COH_ASSERT(self->train != NULL && batch->capacity == self->train->batch);
     set_up_threads(self);
     coh_graph_point(self->train, batch->images, weights, gradient);
     begin_sums(batch, sums);
-    coh_graph_run(&self->train->forward, &run);
-    coh_graph_run(&self->train->backward, &run);
+    coh_graph_run_forward(self->train, &run);
+    coh_graph_run_backward(self->train, &run);
     end_sums(sums);
 }
 
@@ -336,7 +358,7 @@ static void infer(void *thing, const coh_batch *batch, const float *weights,
     set_up_threads(self);
     coh_graph_point(self->infer, batch->images, weights, NULL);
     begin_sums(batch, sums);
-    coh_graph_run(&self->infer->forward, &run);
+    coh_graph_run_forward(self->infer, &run);
     end_sums(sums);
 }
 
