@@ -140,7 +140,7 @@ typedef struct coh_config {
         double unlabelled;
     } data;
     struct {
-        int64_t block;
+        int64_t block, speakers;
         double timeout;
     } exchange;
     struct {

@@ -116,6 +116,9 @@
     ROOM("exchange", "how gradients and weights travel")                       \
     INT("exchange.block", exchange.block, 1048576, 65536, 1073741824, "bytes", \
         "size of a block: what is sent, versioned and placed")                 \
+    INT("exchange.speakers", exchange.speakers, 0, 0, 1000000, "ranks",        \
+        "members of a group that share out the talking to servers; 0 is all, " \
+        "1 only its root")                                                     \
     REAL("exchange.timeout", exchange.timeout, 600, 1, 1e7, "s",               \
          "a peer silent for this long is lost (exit code 6); more than a "     \
          "checkpoint takes")                                                   \

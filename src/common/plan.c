@@ -49,6 +49,18 @@ static coh_status misfit(const coh_plan *plan, int64_t group_size, int ranks,
                    : "");
 }
 
+/* As many as asked for, or as there are members; never more than blocks. */
+static int count_speakers(const coh_plan *self, int64_t wanted)
+{
+    int64_t count = wanted == 0 ? self->group_size : wanted;
+
+    if (count > self->group_size)
+        count = self->group_size;
+    if (count > self->nblocks)
+        count = self->nblocks;
+    return (int)count;
+}
+
 coh_status coh_plan_make(const coh_config *config, int64_t parameters,
                          int ranks, coh_plan *out, coh_err *err)
 {
@@ -82,6 +94,7 @@ coh_status coh_plan_make(const coh_config *config, int64_t parameters,
                             ? config->train.group_batch
                             : config->train.batch * size;
     cut(&plan, config->exchange.block);
+    plan.speakers = count_speakers(&plan, config->exchange.speakers);
     *out = plan;
     return COH_OK;
 }
@@ -105,6 +118,16 @@ coh_role coh_plan_role(const coh_plan *self, int rank)
 int coh_plan_root_rank(const coh_plan *self, int group)
 {
     return group * self->group_size;
+}
+
+int coh_plan_speaker(const coh_plan *self, int64_t block)
+{
+    return (int)(block % self->speakers);
+}
+
+int coh_plan_speaker_rank(const coh_plan *self, int group, int speaker)
+{
+    return coh_plan_root_rank(self, group) + speaker;
 }
 
 int coh_plan_server_rank(const coh_plan *self, int server)

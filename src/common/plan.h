@@ -2,9 +2,11 @@
  * servers, samples to members. Pure: the same on every rank, no MPI, no state.
  *
  * Ranks      group 0's workers, group 1's, ..., then the servers. A group's
- *            first worker is its root: it alone talks to servers.
+ *            first worker is its root: it talks to the registrar.
  * Blocks     the flat parameter vector cut into pieces of equal size (the last
  *            one shorter). A block is what is sent, versioned and placed.
+ * Speakers   the first members of a group: block b's talks to its server for
+ *            the group; they take turns.
  * Placement  block b belongs to server b modulo servers, and the blocks are cut
  *            to make as many for each: the fullest server holds the mean and at
  *            most a tenth, whatever the layers. (A model of few parameters a
@@ -26,6 +28,7 @@ typedef struct coh_range {
 
 typedef struct coh_plan {
     int groups, group_size, servers; /* all resolved; group_size >= 1 */
+    int speakers;                    /* of a group, 1 .. group_size */
     int64_t parameters;
     int64_t nblocks;
     int64_t block_count;  /* parameters a block; the last may have fewer */
@@ -49,6 +52,10 @@ int coh_plan_ranks(const coh_plan *self);
 coh_role coh_plan_role(const coh_plan *self, int rank);
 int coh_plan_root_rank(const coh_plan *self, int group);
 int coh_plan_server_rank(const coh_plan *self, int server);
+
+/* The member that speaks for block b, and the rank of a speaker. */
+int coh_plan_speaker(const coh_plan *self, int64_t block);
+int coh_plan_speaker_rank(const coh_plan *self, int group, int speaker);
 
 /* The parameters of a block, 0 <= block < nblocks. */
 coh_range coh_plan_block(const coh_plan *self, int64_t block);

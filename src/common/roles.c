@@ -26,12 +26,20 @@ void coh_roles_init(coh_roles *self, MPI_Comm all, const coh_plan *plan)
     const int color = self->mine.is_server ? MPI_UNDEFINED : self->mine.group;
     COH_MPI(
         MPI_Comm_split(self->world, color, self->mine.member, &self->group));
+    self->sums = self->spreads = MPI_COMM_NULL;
+    if (self->group != MPI_COMM_NULL) {
+        COH_MPI(MPI_Comm_dup(self->group, &self->sums));
+        COH_MPI(MPI_Comm_dup(self->group, &self->spreads));
+    }
     self->node_ranks = count_node_ranks(self->world);
 }
 
 void coh_roles_fini(coh_roles *self)
 {
-    if (self->group != MPI_COMM_NULL)
+    if (self->group != MPI_COMM_NULL) {
+        COH_MPI(MPI_Comm_free(&self->spreads));
+        COH_MPI(MPI_Comm_free(&self->sums));
         COH_MPI(MPI_Comm_free(&self->group));
+    }
     COH_MPI(MPI_Comm_free(&self->world));
 }

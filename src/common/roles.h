@@ -9,8 +9,10 @@
 typedef struct coh_roles {
     MPI_Comm world; /* owned: a duplicate of all ranks, for messages */
     MPI_Comm group; /* owned: the workers of this group; null on servers */
-    int rank, size; /* in world */
-    int node_ranks; /* ranks on this node, this one included */
+    MPI_Comm sums, spreads; /* owned: the same, for blocks: each has an order of
+                               its own in which collectives begin */
+    int rank, size;         /* in world */
+    int node_ranks;         /* ranks on this node, this one included */
     coh_role mine;
 } coh_roles;
 

@@ -17,10 +17,10 @@
 #include "common/layers.h"
 
 typedef enum coh_tag {
-    COH_TAG_PUSH = 100, /* root -> server: coh_push */
-    COH_TAG_GRADIENT,   /* root -> server: float32 [block], or empty: a pull */
-    COH_TAG_REPLY,      /* server -> root: coh_reply */
-    COH_TAG_WEIGHTS,    /* server -> root: float32 [block] */
+    COH_TAG_PUSH = 100, /* speaker -> server: coh_push */
+    COH_TAG_GRADIENT,   /* speaker -> server: float32 [block], or empty: a pull */
+    COH_TAG_REPLY,      /* server -> speaker: coh_reply */
+    COH_TAG_WEIGHTS,    /* server -> speaker: float32 [block] */
     COH_TAG_REPORT,     /* root -> server 0: coh_report */
     COH_TAG_GRANT,      /* server 0 -> root: coh_grant */
     COH_TAG_ORDER,      /* server 0 -> server: coh_order */

@@ -97,25 +97,27 @@ coh_xfer *coh_xfer_begin_max(MPI_Comm comm, coh_max *data, int count)
     return begin_reduce(comm, data, count, MPI_DOUBLE_INT, MPI_MAXLOC);
 }
 
-coh_xfer *coh_xfer_begin_gather_sum(MPI_Comm comm, float *data, int64_t count)
+coh_xfer *coh_xfer_begin_gather_sum(MPI_Comm comm, int root, float *data,
+                                    int64_t count)
 {
     coh_xfer *self = new_xfer(-1, 1);
     int rank;
 
     COH_ASSERT(count >= 0 && count <= INT_MAX);
     COH_MPI(MPI_Comm_rank(comm, &rank));
-    note(self, MPI_Ireduce(rank == 0 ? MPI_IN_PLACE : data, data, (int)count,
-                           MPI_FLOAT, MPI_SUM, 0, comm, &self->requests[0]));
+    note(self, MPI_Ireduce(rank == root ? MPI_IN_PLACE : data, data, (int)count,
+                           MPI_FLOAT, MPI_SUM, root, comm, &self->requests[0]));
     return self;
 }
 
-coh_xfer *coh_xfer_begin_spread(MPI_Comm comm, void *data, int64_t bytes)
+coh_xfer *coh_xfer_begin_spread(MPI_Comm comm, int root, void *data,
+                                int64_t bytes)
 {
     coh_xfer *self = new_xfer(-1, 1);
 
     COH_ASSERT(bytes >= 0 && bytes <= INT_MAX);
     COH_MPI(
-        MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, comm, &self->requests[0]));
+        MPI_Ibcast(data, (int)bytes, MPI_BYTE, root, comm, &self->requests[0]));
     return self;
 }
 

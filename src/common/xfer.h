@@ -35,12 +35,14 @@ typedef struct coh_xfer_part {
 coh_xfer *coh_xfer_begin(MPI_Comm comm, const coh_xfer_part *parts, int nparts);
 
 /* Collectives over comm, begun in the same order by all its ranks.
- * sum: every rank gets the sum. gather_sum: the root alone. spread: the root's
+ * sum: every rank gets the sum. gather_sum: rank `root` alone. spread: root's
  * data to all. In place; count floats or doubles, or bytes, at most INT_MAX. */
 coh_xfer *coh_xfer_begin_sum(MPI_Comm comm, float *data, int64_t count);
 coh_xfer *coh_xfer_begin_sum_f64(MPI_Comm comm, double *data, int64_t count);
-coh_xfer *coh_xfer_begin_gather_sum(MPI_Comm comm, float *data, int64_t count);
-coh_xfer *coh_xfer_begin_spread(MPI_Comm comm, void *data, int64_t bytes);
+coh_xfer *coh_xfer_begin_gather_sum(MPI_Comm comm, int root, float *data,
+                                    int64_t count);
+coh_xfer *coh_xfer_begin_spread(MPI_Comm comm, int root, void *data,
+                                int64_t bytes);
 
 /* The same for the largest value of all ranks and the lowest rank that has it;
  * in place, for each of data[count]. */

@@ -7,9 +7,9 @@
 #include "common/memory.h"
 #include "common/xfer.h"
 
-/* One group's corner: its push under way, and the answer to the last one. */
+/* A speaker's corner: its push under way, and the answer to the last one. */
 typedef struct corner {
-    int root_rank;
+    int rank;
     coh_push push;
     coh_reply reply;
     float *gradient; /* [block_count], owned */
@@ -24,7 +24,8 @@ struct coh_inbox {
     const coh_schedule *schedule;
     coh_shard *shard;
     double timeout_s;
-    corner *corners;    /* [groups], owned */
+    int ncorners;       /* speakers of all groups */
+    corner *corners;    /* [ncorners], owned */
     int64_t *staleness; /* [groups, COH_STALENESS_BINS], owned */
     double busy_s;
 };
@@ -32,8 +33,8 @@ struct coh_inbox {
 static void post(coh_inbox *self, corner *c)
 {
     const coh_xfer_part parts[] = {
-        { COH_XFER_RECV, c->root_rank, COH_TAG_PUSH, &c->push, sizeof c->push },
-        { COH_XFER_RECV, c->root_rank, COH_TAG_GRADIENT, c->gradient,
+        { COH_XFER_RECV, c->rank, COH_TAG_PUSH, &c->push, sizeof c->push },
+        { COH_XFER_RECV, c->rank, COH_TAG_GRADIENT, c->gradient,
           self->plan->block_count * (int64_t)sizeof(float) },
     };
     c->in = coh_xfer_begin(self->roles->world, parts, 2);
@@ -41,16 +42,17 @@ static void post(coh_inbox *self, corner *c)
 
 static bool make_corners(coh_inbox *self)
 {
-    for (int g = 0; g < self->plan->groups; g++) {
-        corner *c = &self->corners[g];
-        c->root_rank = coh_plan_root_rank(self->plan, g);
+    for (int i = 0; i < self->ncorners; i++) {
+        corner *c = &self->corners[i];
+        c->rank = coh_plan_speaker_rank(self->plan, i / self->plan->speakers,
+                                        i % self->plan->speakers);
         c->gradient = coh_floats(self->plan->block_count);
         c->weights = coh_floats(self->plan->block_count);
         if (c->gradient == NULL || c->weights == NULL)
             return false;
     }
-    for (int g = 0; g < self->plan->groups; g++)
-        post(self, &self->corners[g]);
+    for (int i = 0; i < self->ncorners; i++)
+        post(self, &self->corners[i]);
     return true;
 }
 
@@ -67,8 +69,9 @@ coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
                          .roles = roles,
                          .schedule = schedule,
                          .shard = shard,
-                         .timeout_s = config->exchange.timeout };
-    self->corners = calloc(groups, sizeof *self->corners);
+                         .timeout_s = config->exchange.timeout,
+                         .ncorners = plan->groups * plan->speakers };
+    self->corners = calloc((size_t)self->ncorners, sizeof *self->corners);
     self->staleness =
         calloc(groups * COH_STALENESS_BINS, sizeof *self->staleness);
     if (self->corners == NULL || self->staleness == NULL || !make_corners(self))
@@ -88,9 +91,8 @@ void coh_inbox_destroy(coh_inbox **self)
 {
     if (*self == NULL)
         return;
-    for (int g = 0; (*self)->corners != NULL && g < (*self)->plan->groups;
-         g++) {
-        corner *c = &(*self)->corners[g];
+    for (int i = 0; (*self)->corners != NULL && i < (*self)->ncorners; i++) {
+        corner *c = &(*self)->corners[i];
         coh_xfer_cancel(&c->in);
         coh_xfer_cancel(&c->out);
         free(c->gradient);
@@ -141,10 +143,8 @@ static coh_status handle(coh_inbox *self, corner *c, coh_err *err)
     memcpy(c->weights, coh_shard_block(self->shard, block), bytes);
     post(self, c);
     const coh_xfer_part parts[] = {
-        { COH_XFER_SEND, c->root_rank, COH_TAG_REPLY, &c->reply,
-          sizeof c->reply },
-        { COH_XFER_SEND, c->root_rank, COH_TAG_WEIGHTS, c->weights,
-          (int64_t)bytes },
+        { COH_XFER_SEND, c->rank, COH_TAG_REPLY, &c->reply, sizeof c->reply },
+        { COH_XFER_SEND, c->rank, COH_TAG_WEIGHTS, c->weights, (int64_t)bytes },
     };
     c->out = coh_xfer_begin(self->roles->world, parts, 2);
     self->busy_s += coh_clock_now_s() - begin_s;
@@ -153,8 +153,8 @@ static coh_status handle(coh_inbox *self, corner *c, coh_err *err)
 
 coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err)
 {
-    for (int g = 0; g < self->plan->groups; g++) {
-        corner *c = &self->corners[g];
+    for (int i = 0; i < self->ncorners; i++) {
+        corner *c = &self->corners[i];
         /* The last answer must be gone before its buffers are used again. */
         if (!coh_xfer_test(c->in) || (c->out != NULL && !coh_xfer_test(c->out)))
             continue;

@@ -1,12 +1,12 @@
 /* inbox.h - where pushes arrive, are applied and answered.
  *
- * For every group a receive is posted before anything is sent, and again as
+ * For every speaker of a group a receive is posted before anything is sent, and again as
  * soon as a push was handled, so that no message finds the server unready. A
  * push is applied when it arrives, whatever the other groups do (async).
  *
  *     new -> poll* -> destroy
  *
- * Threads: one caller.   MPI: point to point with the groups' roots.
+ * Threads: one caller.   MPI: point to point with the groups' speakers.
  */
 #ifndef COH_SERVER_INBOX_H
 #define COH_SERVER_INBOX_H

@@ -1,16 +1,22 @@
-/* exchange.c - see exchange.h. */
+/* exchange.c - see exchange.h.
+ *
+ * Blocks are begun and summed from the last to the first, and come back from
+ * the first to the last. Each of the two orders has a communicator of its own
+ * (roles.h), since collectives must begin in one order on all members.
+ */
 #include "worker/exchange.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/optim/squares.h"
 #include "common/xfer.h"
 
-/* A block on its way through the root. */
 typedef struct block {
     coh_range range;
+    int speaker; /* member that talks to its server */
     int server_rank;
     coh_push push;
     coh_reply reply;
@@ -24,9 +30,22 @@ struct coh_exchange {
     const coh_statistics *statistics;
     coh_shard *shard; /* NULL with servers */
     float *weights, *gradient;
-    double timeout_s;
+    double timeout_s, waited_s;
     int64_t nblocks;
     block *blocks; /* [nblocks], owned */
+
+    /* The step under way. */
+    coh_grant grant;
+    double parts[3];     /* weight, stop, failed: mine, then the group's */
+    coh_xfer *parts_sum; /* on its way; NULL: they are the group's */
+    bool is_void;        /* nothing is exchanged */
+    double squares;      /* of the gradients whose sums are made here */
+    int64_t ready;       /* gradients of blocks [ready, nblocks) are complete */
+    int64_t begun, made; /* sums of blocks [begun, nblocks), [made, nblocks) */
+    int64_t sent, here; /* spreads of blocks [0, sent) began, [0, here) ended */
+
+    coh_status status; /* the first failure of need() or have() */
+    coh_err why;
 };
 
 coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
@@ -46,6 +65,7 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
     }
     for (int64_t b = 0; b < plan->nblocks; b++) {
         blocks[b].range = coh_plan_block(plan, b);
+        blocks[b].speaker = coh_plan_speaker(plan, b);
         blocks[b].push.group = roles->mine.group;
         blocks[b].push.block = b;
         if (plan->servers > 0)
@@ -61,7 +81,9 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             .gradient = gradient,
                             .timeout_s = config->exchange.timeout,
                             .nblocks = plan->nblocks,
-                            .blocks = blocks };
+                            .blocks = blocks,
+                            .sent = plan->nblocks,
+                            .here = plan->nblocks };
     *out = self;
     return COH_OK;
 }
@@ -75,9 +97,9 @@ void coh_exchange_destroy(coh_exchange **self)
     *self = NULL;
 }
 
-static bool is_root(const coh_exchange *self)
+double coh_exchange_waited_s(const coh_exchange *self)
 {
-    return self->roles->mine.member == 0;
+    return self->waited_s;
 }
 
 static bool is_alone(const coh_exchange *self)
@@ -85,88 +107,28 @@ static bool is_alone(const coh_exchange *self)
     return self->plan->group_size == 1;
 }
 
+static bool is_speaker(const coh_exchange *self, const block *it)
+{
+    return self->roles->mine.member == it->speaker;
+}
+
+static bool has_come(coh_xfer *xfer)
+{
+    return xfer == NULL || coh_xfer_test(xfer);
+}
+
 static coh_status finish(coh_exchange *self, coh_xfer **xfer, const char *what,
                          coh_err *err)
 {
-    return coh_xfer_finish(xfer, self->timeout_s, what, err);
-}
-
-coh_status coh_exchange_add_up(coh_exchange *self, coh_exchange_sums *sums,
-                               coh_err *err)
-{
-    enum { STEP = sizeof sums->step / sizeof(double) };
-    double all[STEP + 2];
-
-    if (is_alone(self))
+    if (*xfer == NULL)
         return COH_OK;
-    memcpy(all, &sums->step, sizeof sums->step);
-    all[STEP] = sums->stop;
-    all[STEP + 1] = sums->failed;
-    coh_xfer *xfer = coh_xfer_begin_sum_f64(self->roles->group, all, STEP + 2);
-    const coh_status status = finish(self, &xfer, "the sum of losses", err);
-    memcpy(&sums->step, all, sizeof sums->step);
-    sums->stop = all[STEP] > 0;
-    sums->failed = all[STEP + 1] > 0;
+    const double since_s = coh_clock_now_s();
+    const coh_status status = coh_xfer_finish(xfer, self->timeout_s, what, err);
+    self->waited_s += coh_clock_now_s() - since_s;
     return status;
 }
 
-static coh_status diverged(const coh_grant *grant, coh_err *err)
-{
-    return coh_fail(err, COH_E_DIVERGED,
-                    "the gradient of step %lld is not finite: lower "
-                    "optimizer.rate, add optimizer.warmup, or check the data "
-                    "for extreme values",
-                    (long long)grant->step);
-}
-
-/* Add up block b, if there is one. */
-static void begin_sum(coh_exchange *self, int64_t b)
-{
-    if (is_alone(self) || b >= self->nblocks)
-        return;
-    block *it = &self->blocks[b];
-    float *gradient = self->gradient + it->range.first;
-    it->sum =
-        self->shard != NULL
-            ? coh_xfer_begin_sum(self->roles->group, gradient, it->range.count)
-            : coh_xfer_begin_gather_sum(self->roles->group, gradient,
-                                        it->range.count);
-}
-
-static void begin_sums(coh_exchange *self)
-{
-    for (int64_t b = 0; b < COH_SUMS_AT_ONCE; b++)
-        begin_sum(self, b);
-}
-
-/* The sum of block b is there; another one may begin. */
-static coh_status finish_sum(coh_exchange *self, int64_t b, coh_err *err)
-{
-    const coh_status status =
-        finish(self, &self->blocks[b].sum, "a gradient sum", err);
-
-    if (status == COH_OK)
-        begin_sum(self, b + COH_SUMS_AT_ONCE);
-    return status;
-}
-
-/* Without servers: apply each block as its sum completes. */
-static coh_status step_here(coh_exchange *self, const coh_grant *grant,
-                            double weight, double *squares, coh_err *err)
-{
-    const float rate = coh_schedule_rate(self->schedule, grant->clock);
-
-    for (int64_t b = 0; b < self->nblocks; b++) {
-        block *it = &self->blocks[b];
-        const float *gradient = self->gradient + it->range.first;
-        const coh_status status = finish_sum(self, b, err);
-        if (status != COH_OK)
-            return status;
-        if (coh_squares_add(self->statistics, it->range, gradient, squares))
-            coh_shard_apply(self->shard, b, gradient, weight, rate);
-    }
-    return COH_OK;
-}
+/* --- weights on their way back ------------------------------------------- */
 
 /* Send a block's head and gradient, and be ready for the answer. */
 static void begin_trip(coh_exchange *self, block *it, int64_t count)
@@ -186,99 +148,259 @@ static void begin_trip(coh_exchange *self, block *it, int64_t count)
     it->trip = coh_xfer_begin(self->roles->world, parts, 4);
 }
 
-/* Root: push each block as its sum completes. */
-static coh_status push_all(coh_exchange *self, const coh_grant *grant,
-                           double weight, double *squares, coh_err *err)
+static void begin_spread(coh_exchange *self, block *it)
 {
-    for (int64_t b = 0; b < self->nblocks; b++) {
-        block *it = &self->blocks[b];
-        const coh_status status = finish_sum(self, b, err);
-        if (status != COH_OK)
-            return status;
-        if (!coh_squares_add(self->statistics, it->range,
-                             self->gradient + it->range.first, squares))
-            continue;
-        it->push.step = grant->step;
-        it->push.clock = grant->clock;
-        it->push.weight = weight;
-        begin_trip(self, it, it->range.count);
-    }
-    return COH_OK;
+    if (!is_alone(self))
+        it->spread = coh_xfer_begin_spread(
+            self->roles->spreads, it->speaker, self->weights + it->range.first,
+            it->range.count * (int64_t)sizeof(float));
 }
 
-/* Every block's answer, if it made a trip, goes to the whole group. */
-coh_status coh_exchange_spread(coh_exchange *self, coh_err *err)
+/* Spread, in their order, blocks whose answers have come; those before `must`
+ * are waited for. */
+static coh_status send_on(coh_exchange *self, int64_t must, coh_err *err)
 {
     coh_status status = COH_OK;
 
-    for (int64_t b = 0; b < self->nblocks && status == COH_OK; b++) {
-        block *it = &self->blocks[b];
+    while (self->sent < self->nblocks && status == COH_OK) {
+        block *it = &self->blocks[self->sent];
+        if (self->sent >= must && !has_come(it->trip))
+            break;
         if (it->trip != NULL) {
             status = finish(self, &it->trip, "new weights from a server", err);
             it->push.version = it->reply.version;
         }
-        if (status == COH_OK && !is_alone(self))
-            it->spread = coh_xfer_begin_spread(
-                self->roles->group, self->weights + it->range.first,
-                it->range.count * (int64_t)sizeof(float));
+        if (status == COH_OK)
+            begin_spread(self, it);
+        self->sent++;
     }
-    for (int64_t b = 0; b < self->nblocks && status == COH_OK; b++)
-        status = finish(self, &self->blocks[b].spread,
-                        "new weights from the root", err);
     return status;
 }
 
-/* Members that are not the root send their part and hear the answer. */
-static coh_status finish_sums(coh_exchange *self, coh_err *err)
+/* Wait for the weights before `end`. */
+static coh_status wait_for(coh_exchange *self, int64_t end, coh_err *err)
+{
+    coh_status status = send_on(self, 0, err);
+
+    while (self->here < self->nblocks &&
+           self->blocks[self->here].range.first < end && status == COH_OK) {
+        block *it = &self->blocks[self->here++];
+        status = send_on(self, self->here, err);
+        if (status == COH_OK)
+            status = finish(self, &it->spread,
+                            "new weights from a member of the group", err);
+    }
+    return status;
+}
+
+/* All blocks are with their servers, or as they were: they come back. */
+static coh_status begin_return(coh_exchange *self, coh_err *err)
+{
+    self->sent = self->here = 0;
+    return send_on(self, 0, err);
+}
+
+coh_status coh_exchange_settle(coh_exchange *self, coh_err *err)
+{
+    return wait_for(self, self->plan->parameters, err);
+}
+
+void coh_exchange_need(coh_exchange *self, int64_t end)
+{
+    if (self->status == COH_OK)
+        self->status = wait_for(self, end, &self->why);
+}
+
+/* --- gradients on their way out ------------------------------------------ */
+
+void coh_exchange_begin(coh_exchange *self, const coh_grant *grant,
+                        coh_exchange_part mine)
+{
+    self->grant = *grant;
+    self->parts[0] = mine.weight;
+    self->parts[1] = mine.stop;
+    self->parts[2] = mine.failed;
+    if (!is_alone(self))
+        self->parts_sum =
+            coh_xfer_begin_sum_f64(self->roles->group, self->parts, 3);
+    self->is_void = false;
+    self->squares = 0;
+    self->ready = self->begun = self->made = self->nblocks;
+}
+
+/* The group's parts decide whether anything is exchanged. */
+static coh_status hear_parts(coh_exchange *self, coh_err *err)
+{
+    const coh_status status =
+        finish(self, &self->parts_sum, "the weights of the members", err);
+
+    self->is_void = self->parts[0] <= 0 || self->parts[2] > 0;
+    return status;
+}
+
+static void begin_sum(coh_exchange *self, block *it)
+{
+    float *gradient = self->gradient + it->range.first;
+
+    if (is_alone(self))
+        return;
+    it->sum =
+        self->shard != NULL
+            ? coh_xfer_begin_sum(self->roles->sums, gradient, it->range.count)
+            : coh_xfer_begin_gather_sum(self->roles->sums, it->speaker,
+                                        gradient, it->range.count);
+}
+
+/* The sum of block b is made: apply it, or send it to its server. */
+static void use_sum(coh_exchange *self, int64_t b)
+{
+    block *it = &self->blocks[b];
+    const float *gradient = self->gradient + it->range.first;
+
+    if (self->shard == NULL && !is_speaker(self, it))
+        return;
+    if (!coh_squares_add(self->statistics, it->range, gradient, &self->squares))
+        return;
+    if (self->shard != NULL) {
+        coh_shard_apply(self->shard, b, gradient, self->parts[0],
+                        coh_schedule_rate(self->schedule, self->grant.clock));
+        return;
+    }
+    it->push.step = self->grant.step;
+    it->push.clock = self->grant.clock;
+    it->push.weight = self->parts[0];
+    begin_trip(self, it, it->range.count);
+}
+
+/* Begin sums whose gradients are complete, a few at a time, and use those that
+ * are made, in that order. `all`: wait for them. */
+static coh_status sum_up(coh_exchange *self, bool all, coh_err *err)
+{
+    for (;;) {
+        while (self->begun > self->ready &&
+               self->made - self->begun < COH_SUMS_AT_ONCE)
+            begin_sum(self, &self->blocks[--self->begun]);
+        if (self->made == self->begun)
+            return COH_OK;
+        block *it = &self->blocks[self->made - 1];
+        if (!all && !has_come(it->sum))
+            return COH_OK;
+        const coh_status status = finish(self, &it->sum, "a gradient sum", err);
+        if (status != COH_OK)
+            return status;
+        use_sum(self, --self->made);
+    }
+}
+
+/* Gradients are complete from parameter `first` on. */
+static coh_status take_gradients(coh_exchange *self, int64_t first, bool all,
+                                 coh_err *err)
 {
     coh_status status = COH_OK;
 
-    for (int64_t b = 0; b < self->nblocks && status == COH_OK; b++)
-        status = finish_sum(self, b, err);
-    return status;
+    if (self->ready == self->nblocks)
+        status = hear_parts(self, err);
+    if (status != COH_OK || self->is_void)
+        return status;
+    while (self->ready > 0 &&
+           self->blocks[self->ready - 1].range.first >= first)
+        self->ready--;
+    return sum_up(self, all, err);
 }
 
-/* All members must know whether the root's sums were finite. */
-static coh_status spread_squares(coh_exchange *self, double *squares,
-                                 coh_err *err)
+void coh_exchange_have(coh_exchange *self, int64_t first)
 {
+    if (self->status == COH_OK)
+        self->status = take_gradients(self, first, false, &self->why);
+}
+
+/* --- the end of a step --------------------------------------------------- */
+
+/* The members' losses, and the squares: those of a sum that all have count
+ * once. */
+static coh_status add_up(coh_exchange *self, coh_step_sums *sums, coh_err *err)
+{
+    enum { STEP = sizeof *sums / sizeof(double) };
+    double all[STEP + 1];
+
     if (is_alone(self))
         return COH_OK;
-    coh_xfer *xfer =
-        coh_xfer_begin_spread(self->roles->group, squares, sizeof *squares);
-    return finish(self, &xfer, "the gradient's norm from the root", err);
-}
-
-coh_status coh_exchange_step(coh_exchange *self, const coh_grant *grant,
-                             double weight, double *norm, coh_err *err)
-{
-    double squares = 0;
-    coh_status status;
-
-    begin_sums(self);
-    if (self->shard != NULL) {
-        status = step_here(self, grant, weight, &squares, err);
-    } else {
-        status = is_root(self) ? push_all(self, grant, weight, &squares, err)
-                               : finish_sums(self, err);
-        if (status == COH_OK)
-            status = spread_squares(self, &squares, err);
-        if (status == COH_OK)
-            status = coh_exchange_spread(self, err);
-    }
-    *norm = sqrt(squares) / weight;
-    if (status == COH_OK && !isfinite(squares))
-        return diverged(grant, err);
+    memcpy(all, sums, sizeof *sums);
+    all[STEP] = self->shard == NULL || self->roles->mine.member == 0
+                    ? self->squares
+                    : 0;
+    coh_xfer *xfer = coh_xfer_begin_sum_f64(self->roles->group, all, STEP + 1);
+    const coh_status status = finish(self, &xfer, "the sum of losses", err);
+    memcpy(sums, all, sizeof *sums);
+    self->squares = all[STEP];
     return status;
 }
+
+static coh_status diverged(const coh_grant *grant, coh_err *err)
+{
+    return coh_fail(err, COH_E_DIVERGED,
+                    "the gradient of step %lld is not finite: lower "
+                    "optimizer.rate, add optimizer.warmup, or check the data "
+                    "for extreme values",
+                    (long long)grant->step);
+}
+
+coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
+                            coh_exchange_part *group, double *norm,
+                            coh_err *err)
+{
+    coh_status status = self->status;
+
+    if (status != COH_OK)
+        return coh_fail(err, status, "%s", self->why.text);
+    status = coh_exchange_settle(self, err);
+    if (status == COH_OK)
+        status = take_gradients(self, 0, true, err);
+    if (status == COH_OK)
+        status = add_up(self, sums, err);
+    *group = (coh_exchange_part){ self->parts[0], self->parts[1] > 0,
+                                  self->parts[2] > 0 };
+    *norm = self->is_void ? 0 : sqrt(self->squares) / group->weight;
+    if (status != COH_OK || self->is_void)
+        return status;
+    if (self->shard == NULL)
+        status = begin_return(self, err);
+    if (status == COH_OK && !isfinite(self->squares))
+        return diverged(&self->grant, err);
+    return status;
+}
+
+/* --- weights without gradients ------------------------------------------- */
 
 coh_status coh_exchange_pull(coh_exchange *self, coh_err *err)
 {
-    if (self->shard != NULL)
-        return COH_OK;
-    for (int64_t b = 0; b < self->nblocks && is_root(self); b++) {
-        self->blocks[b].push.weight = 0;
-        begin_trip(self, &self->blocks[b], 0);
+    coh_status status = coh_exchange_settle(self, err);
+
+    if (status != COH_OK || self->shard != NULL)
+        return status;
+    for (int64_t b = 0; b < self->nblocks; b++) {
+        block *it = &self->blocks[b];
+        it->push.weight = 0;
+        if (is_speaker(self, it))
+            begin_trip(self, it, 0);
     }
-    return coh_exchange_spread(self, err);
+    status = begin_return(self, err);
+    return status == COH_OK ? coh_exchange_settle(self, err) : status;
+}
+
+coh_status coh_exchange_spread(coh_exchange *self, coh_err *err)
+{
+    enum { ROOT = 0 };
+    coh_status status = coh_exchange_settle(self, err);
+
+    for (int64_t b = 0; b < self->nblocks && status == COH_OK; b++) {
+        const coh_range range = self->blocks[b].range;
+        if (is_alone(self))
+            break;
+        coh_xfer *xfer = coh_xfer_begin_spread(
+            self->roles->spreads, ROOT, self->weights + range.first,
+            range.count * (int64_t)sizeof(float));
+        status = finish(self, &xfer, "the root's weights", err);
+    }
+    return status;
 }

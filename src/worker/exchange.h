@@ -1,13 +1,26 @@
-/* exchange.h - from the members' gradients to the next weights.
+/* exchange.h - from the members' gradients to the next weights, beside the
+ * computing.
  *
  * Without servers: every block's gradient is summed over the group, and each
  * member applies the same update to its own copy of all weights.
- * With servers: every block's gradient is summed at the root, pushed to the
- * server that owns it, answered with new weights, and spread to the group.
+ * With servers: every block's gradient is summed at its speaker, a member of the
+ * group, pushed to the server that owns it, answered with new weights, and
+ * spread to the group.
  *
- *     new -> pull -> { step | pull }* -> destroy
+ * A block's sum begins during backward, as soon as its gradient is complete
+ * everywhere in the block: last layers first. Its new weights are waited for
+ * during the next forward, when a layer needs them: first layers first. In
+ * between, each call looks what has arrived, and sends on what it can.
  *
- * Letters: P = model parameters. All calls are collective over the group.
+ *     new -> pull -> { begin -> { need -> have } -> end }* -> settle -> destroy
+ *
+ * need() and have() are for the compute's watch (compute.h); what fails there is
+ * told by the next call that can. Between end() and settle(), weights may only
+ * be read behind need(): settle() before anything else reads them.
+ *
+ * Letters: P = model parameters. All calls but need() and have() are collective
+ * over the group, in the same order on all members.
+ * Threads: one caller, the one that computes.
  */
 #ifndef COH_WORKER_EXCHANGE_H
 #define COH_WORKER_EXCHANGE_H
@@ -34,27 +47,42 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             coh_err *err);
 void coh_exchange_destroy(coh_exchange **self);
 
-/* Add the members' sums up; afterwards all hold the group's. `stop` and
- * `failed` become true if they are on any member. Fails with COH_E_PEER. */
-typedef struct coh_exchange_sums {
-    coh_step_sums step;
+/* A member's part of a step: its samples' weight, whether a signal asks to
+ * stop, and whether it failed to get them, so that no member exchanges. */
+typedef struct coh_exchange_part {
+    double weight;
     bool stop, failed;
-} coh_exchange_sums;
-coh_status coh_exchange_add_up(coh_exchange *self, coh_exchange_sums *sums,
-                               coh_err *err);
+} coh_exchange_part;
 
-/* Turn gradient[P], a sum over `weight` samples of the whole group, into new
- * weights[P]. *norm: L2 norm of the mean gradient, without running statistics.
- * Fails with COH_E_PEER, and
- * on all members with COH_E_DIVERGED if the gradient is not finite: such
- * blocks are not applied. */
-coh_status coh_exchange_step(coh_exchange *self, const coh_grant *grant,
-                             double weight, double *norm, coh_err *err);
+/* Begin the step of a grant, before its forward. */
+void coh_exchange_begin(coh_exchange *self, const coh_grant *grant,
+                        coh_exchange_part mine);
 
-/* With servers: fresh weights[P]. Without: nothing to do. */
+/* See coh_watch. */
+void coh_exchange_need(coh_exchange *self, int64_t end);
+void coh_exchange_have(coh_exchange *self, int64_t first);
+
+/* Wait until all sums are made, and all blocks applied or under way to their
+ * servers. *sums, the member's, become the group's, and *group its parts
+ * together. *norm: L2 norm of the group's mean gradient, without running
+ * statistics. If a member failed, or the weight is 0, nothing was exchanged.
+ * Fails with COH_E_PEER, and on all members with COH_E_DIVERGED if the gradient
+ * is not finite: such blocks are not applied. */
+coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
+                            coh_exchange_part *group, double *norm,
+                            coh_err *err);
+
+/* Wait for all weights. Fails with COH_E_PEER. */
+coh_status coh_exchange_settle(coh_exchange *self, coh_err *err);
+
+/* With servers: fresh weights[P]. Without: nothing to do. Settles first. Fails
+ * with COH_E_PEER. */
 coh_status coh_exchange_pull(coh_exchange *self, coh_err *err);
 
 /* The root's weights[P] to all members. Fails with COH_E_PEER. */
 coh_status coh_exchange_spread(coh_exchange *self, coh_err *err);
+
+/* Seconds this member has waited in all calls so far. */
+double coh_exchange_waited_s(const coh_exchange *self);
 
 #endif

@@ -136,7 +136,7 @@ static coh_status refill(coh_lead *self, coh_err *err)
         status = collect(self, &news, self->queue.count == 0, err);
     if (status == COH_OK && self->plan->group_size > 1) {
         coh_xfer *xfer =
-            coh_xfer_begin_spread(self->roles->group, &news, sizeof news);
+            coh_xfer_begin_spread(self->roles->group, 0, &news, sizeof news);
         status = coh_xfer_finish(&xfer, self->timeout_s,
                                  "the grants from its root", err);
     }
@@ -148,6 +148,12 @@ static coh_status refill(coh_lead *self, coh_err *err)
         status = self->heard(self->user, &news.grants[i], err);
     }
     return status;
+}
+
+bool coh_lead_trains_next(const coh_lead *self)
+{
+    return self->queue.count > 0 &&
+           self->queue.grants[0].kind == COH_GRANT_TRAIN;
 }
 
 coh_status coh_lead_take(coh_lead *self, coh_grant *out, coh_err *err)

@@ -35,6 +35,10 @@ coh_status coh_lead_new(const coh_config *config, const coh_plan *plan,
                         coh_err *err);
 void coh_lead_destroy(coh_lead **self);
 
+/* Has the whole group heard already that its next grant is a step? The same on
+ * all members between two calls of take(). */
+bool coh_lead_trains_next(const coh_lead *self);
+
 /* Collective over the group. The next grant to do; never WAIT.
  * Fails with COH_E_PEER, or as `heard` fails. */
 coh_status coh_lead_take(coh_lead *self, coh_grant *out, coh_err *err);

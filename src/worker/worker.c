@@ -25,6 +25,8 @@ typedef struct worker {
     float *weights;     /* [P] own_weights, or the shard's values */
     float *gradient;    /* [P], owned */
     double best_score;  /* of the validation set; negative: none yet */
+    coh_report report;  /* of the last step, while its weights come back */
+    bool is_under_way;  /* they do: the report is not sent yet */
 } worker;
 
 static bool is_root(const worker *self)
@@ -46,16 +48,48 @@ static coh_status read_ahead(void *user, const coh_grant *grant, coh_err *err)
     return coh_loader_ask(self->loader, piece, err);
 }
 
-/* Forward and backward on the next batch of the loader. */
-static coh_status compute_step(worker *self, coh_step_sums *sums, coh_err *err)
+/* The last step is over once its weights are here; the chief may know. */
+static coh_status end_last_step(worker *self, coh_err *err)
+{
+    if (!self->is_under_way)
+        return COH_OK;
+    self->is_under_way = false;
+    const coh_status status = coh_exchange_settle(self->exchange, err);
+    return status == COH_OK ? coh_lead_report(self->lead, &self->report, err)
+                            : status;
+}
+
+static void need(void *user, int64_t end)
+{
+    worker *self = user;
+    coh_exchange_need(self->exchange, end);
+}
+
+static void have(void *user, int64_t first)
+{
+    worker *self = user;
+    coh_exchange_have(self->exchange, first);
+}
+
+/* Forward and backward on the next batch of the loader, with the exchange
+ * beside. */
+static coh_status compute_step(worker *self, const coh_grant *grant,
+                               coh_step_sums *sums, coh_err *err)
 {
     const coh_compute *compute = self->setup.compute;
+    const coh_watch watch = { self, need, have };
+    coh_exchange_part mine = { .stop =
+                                   coh_signals_poll(self->setup.signals) != 0 };
     coh_batch *batch = NULL;
 
     const coh_status status = coh_loader_take(self->loader, &batch, err);
+    mine.failed = status != COH_OK;
+    mine.weight = status == COH_OK ? coh_batch_weight(batch) : 0;
+    coh_exchange_begin(self->exchange, grant, mine);
     if (status != COH_OK)
         return status;
-    compute->train(compute->self, batch, self->weights, self->gradient, sums);
+    compute->train(compute->self, batch, self->weights, self->gradient, sums,
+                   &watch);
     coh_loader_give(self->loader, batch);
     return COH_OK;
 }
@@ -76,33 +110,32 @@ static coh_status check_loss(const coh_grant *grant, double loss, coh_err *err)
 static coh_status train(worker *self, const coh_grant *grant,
                         coh_report *report, coh_err *err)
 {
-    coh_exchange_sums sums = { 0 };
+    coh_step_sums sums = { 0 };
+    coh_exchange_part group = { 0 };
     const double begin_s = coh_clock_now_s();
+    const double waited_s = coh_exchange_waited_s(self->exchange);
 
-    coh_status mine = compute_step(self, &sums.step, err);
-    const double computed_s = coh_clock_now_s();
-    sums.failed = mine != COH_OK;
-    sums.stop = coh_signals_poll(self->setup.signals) != 0;
-    coh_status status = coh_exchange_add_up(self->exchange, &sums, err);
+    coh_status mine = compute_step(self, grant, &sums, err);
+    coh_status status = end_last_step(self, err);
     if (status != COH_OK)
         return status;
-    if (sums.failed)
+    status = coh_exchange_end(self->exchange, &sums, &group,
+                              &report->gradient_norm, err);
+    if (status == COH_E_PEER)
+        return status;
+    if (group.failed)
         mine = coh_agree(self->setup.roles->group, mine, err);
     if (mine == COH_OK)
-        mine = check_loss(grant, sums.step.loss, err);
-    if (mine == COH_OK && sums.step.weight > 0) {
-        mine = coh_exchange_step(self->exchange, grant, sums.step.weight,
-                                 &report->gradient_norm, err);
-        if (mine == COH_E_PEER)
-            return mine;
-    }
+        mine = status;
+    if (mine == COH_OK)
+        mine = check_loss(grant, sums.loss, err);
     report->samples = grant->count;
-    report->loss = sums.step.loss;
-    report->weight = sums.step.weight;
-    memcpy(report->losses, sums.step.terms, sizeof report->losses);
-    report->compute_s = computed_s - begin_s;
-    report->wait_s = coh_clock_now_s() - computed_s;
-    report->stop = sums.stop;
+    report->loss = sums.loss;
+    report->weight = sums.weight;
+    memcpy(report->losses, sums.terms, sizeof report->losses);
+    report->wait_s = coh_exchange_waited_s(self->exchange) - waited_s;
+    report->compute_s = coh_clock_now_s() - begin_s - report->wait_s;
+    report->stop = group.stop;
     report->status = mine;
     return COH_OK;
 }
@@ -236,6 +269,14 @@ static void report_text(coh_report *report, const coh_err *err)
                  err->text);
 }
 
+/* May the weights of what was done last come back during what is next? Both
+ * must be steps, with servers: without, the weights are here already. */
+static bool may_overlap(const worker *self)
+{
+    return self->shard == NULL && self->report.kind == COH_GRANT_TRAIN &&
+           coh_lead_trains_next(self->lead);
+}
+
 /* Grant after grant, until STOP. */
 static coh_status loop(worker *self, coh_err *err)
 {
@@ -243,7 +284,11 @@ static coh_status loop(worker *self, coh_err *err)
     bool has_failed = false;
 
     for (;;) {
-        coh_status status = coh_lead_take(self->lead, &grant, err);
+        coh_status status = COH_OK;
+        if (has_failed || !may_overlap(self))
+            status = end_last_step(self, err);
+        if (status == COH_OK)
+            status = coh_lead_take(self->lead, &grant, err);
         if (status != COH_OK)
             return status;
         if (grant.kind == COH_GRANT_STOP)
@@ -264,9 +309,8 @@ static coh_status loop(worker *self, coh_err *err)
             return status;
         has_failed = report.status != COH_OK;
         report_text(&report, err);
-        status = coh_lead_report(self->lead, &report, err);
-        if (status != COH_OK)
-            return status;
+        self->report = report;
+        self->is_under_way = true;
     }
 }
 

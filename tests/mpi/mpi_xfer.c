@@ -165,27 +165,31 @@ START_TEST(sums_reach_every_rank)
 }
 END_TEST
 
-START_TEST(gather_sum_gives_the_sum_to_the_root)
+START_TEST(gather_sum_gives_the_sum_to_its_root)
 {
+    const int root = size - 1;
     float x[2] = { (float)(rank + 1), 3 };
 
-    coh_xfer *xfer = coh_xfer_begin_gather_sum(MPI_COMM_WORLD, x, 2);
+    coh_xfer *xfer = coh_xfer_begin_gather_sum(MPI_COMM_WORLD, root, x, 2);
     const coh_status status = finish(&xfer);
     ck_assert_int_eq(status, COH_OK);
-    ck_assert(rank != 0 || x[0] == (float)(size * (size + 1) / 2));
-    ck_assert(rank != 0 || x[1] == (float)(3 * size));
+    ck_assert(rank != root || x[0] == (float)(size * (size + 1) / 2));
+    ck_assert(rank != root || x[1] == (float)(3 * size));
 }
 END_TEST
 
 START_TEST(spread_gives_the_roots_data_to_all)
 {
-    char text[16];
+    char text[24], wanted[24];
+    const int root = size / 2;
 
     snprintf(text, sizeof text, "from %d", rank);
-    coh_xfer *xfer = coh_xfer_begin_spread(MPI_COMM_WORLD, text, sizeof text);
+    snprintf(wanted, sizeof wanted, "from %d", root);
+    coh_xfer *xfer =
+        coh_xfer_begin_spread(MPI_COMM_WORLD, root, text, sizeof text);
     const coh_status status = finish(&xfer);
     ck_assert_int_eq(status, COH_OK);
-    ck_assert_str_eq(text, "from 0");
+    ck_assert_str_eq(text, wanted);
 }
 END_TEST
 
@@ -339,7 +343,7 @@ static Suite *xfer_suite(void)
     TCase *collectives = tcase_create("collectives");
     tcase_add_checked_fixture(collectives, setup, NULL);
     tcase_add_test(collectives, sums_reach_every_rank);
-    tcase_add_test(collectives, gather_sum_gives_the_sum_to_the_root);
+    tcase_add_test(collectives, gather_sum_gives_the_sum_to_its_root);
     tcase_add_test(collectives, spread_gives_the_roots_data_to_all);
     tcase_add_test(collectives,
                    max_gives_the_largest_value_and_whose_it_is_to_all);

@@ -238,6 +238,33 @@ static const int64_t batches[][3] = { { 8, 0, 4 },     { 1, 0, 1 },
                                       { 32, 64, 4 },   { 5, 1, 3 } };
 enum { BATCHES = sizeof batches / sizeof batches[0] };
 
+/* 0: all members; never more than there are, nor than blocks. */
+START_TEST(speakers_take_turns_and_are_members)
+{
+    static const struct {
+        int size, wanted, speakers;
+        int64_t parameters;
+    } cases[] = {
+        { 4, 0, 4, 10000000 }, { 4, 1, 1, 10000000 }, { 4, 3, 3, 10000000 },
+        { 2, 9, 2, 10000000 }, { 4, 0, 1, 1000 },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        config->exchange.speakers = cases[i].wanted;
+        const coh_plan plan =
+            plan_of(2, cases[i].size, 1, 0, cases[i].parameters);
+        ck_assert_int_eq(plan.speakers, cases[i].speakers);
+        for (int64_t b = 0; b < plan.nblocks; b++) {
+            const int speaker = coh_plan_speaker(&plan, b);
+            ck_assert_int_eq(speaker, (int)(b % plan.speakers));
+            const coh_role role =
+                coh_plan_role(&plan, coh_plan_speaker_rank(&plan, 1, speaker));
+            ck_assert(role.group == 1 && role.member == speaker);
+        }
+    }
+}
+END_TEST
+
 START_TEST(members_share_the_samples_of_a_step)
 {
     const int members = (int)batches[_i][2];
@@ -301,6 +328,7 @@ static Suite *plan_suite(void)
                         the_fullest_server_holds_at_most_a_tenth_over_the_mean,
                         0, SIZES);
     tcase_add_test(blocks, blocks_of_a_large_model_start_at_cache_lines);
+    tcase_add_test(blocks, speakers_take_turns_and_are_members);
     suite_add_tcase(suite, blocks);
 
     TCase *shares = tcase_create("shares");

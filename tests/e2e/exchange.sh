@@ -1,0 +1,27 @@
+# How weights travel does not change what is learnt: block size, speakers,
+# servers, the same 20 steps of one group within 1e-6.
+. "$(dirname "$0")/lib.bash"
+
+config=$here/exchange.yaml
+steps="--set groups=1 --set train.group_batch=24 --set train.steps=20"
+
+# same NAME RANKS [ARG]...
+same() {
+    local run=$1 ranks=$2
+    shift 2
+    train "$ranks" "$run" $steps "$@"
+    is "$run: exit code" "$code" 0
+    losses "$run" >"$work/$run.losses"
+    close "losses of base and $run" 1e-6 "$work/base.losses" \
+        "$work/$run.losses"
+}
+
+train 3 base $steps
+losses base >"$work/base.losses"
+is "steps" "$(wc -l <"$work/base.losses")" 20
+same small 3 --set exchange.block=65536
+same root 4 --set servers=1 --set exchange.block=65536 --set exchange.speakers=1
+same speakers 4 --set servers=1 --set exchange.block=65536
+same servers 5 --set servers=2 --set exchange.block=65536
+same two 6 --set servers=3 --set exchange.speakers=2
+finish
