@@ -2,6 +2,7 @@
 #include "common/xfer.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,8 +10,10 @@
 #include "common/mpi_check.h"
 
 /* Waits this short only yield, so that a reply on an idle node is not slowed;
- * longer ones sleep, so that ranks that compute have the core. */
-static const double yield_s = 1e-3, sleep_s = 50e-6;
+ * longer ones sleep, the longer the more, so that ranks that compute have the
+ * core: a server that looked up every 50 us took a fifth of one. */
+static const double yield_s = 1e-3, sleep_least_s = 50e-6, sleep_most_s = 1e-3,
+                    sleep_share = 0.02;
 
 struct coh_xfer {
     int peer;  /* of the first part; -1 for a collective */
@@ -188,5 +191,8 @@ void coh_xfer_cancel(coh_xfer **self)
 
 void coh_xfer_rest(double idle_s)
 {
+    const double sleep_s =
+        fmin(fmax(sleep_share * idle_s, sleep_least_s), sleep_most_s);
+
     coh_clock_rest(idle_s < yield_s ? 0 : sleep_s);
 }
