@@ -137,7 +137,9 @@ START_TEST(what_is_predicted_of_a_network_is_what_it_takes)
                      COH_OK);
     const int64_t taken = coh_resident_bytes() - before;
     ck_assert_int_gt(taken, bytes.train - 2 * MIB);
+#ifndef __SANITIZE_THREAD__ /* keeps four bytes or more for each */
     ck_assert_int_lt(taken, bytes.train + bytes.train / 4);
+#endif
     compute.destroy(&compute.self);
     end(&it);
 }
