@@ -26,7 +26,12 @@
 #include "common/status.h"
 
 typedef enum coh_policy_kind { COH_POLICY_ASYNC } coh_policy_kind;
-typedef enum coh_rule_kind { COH_RULE_SGD, COH_RULE_ADAM } coh_rule_kind;
+typedef enum coh_rule_kind {
+    COH_RULE_SGD,
+    COH_RULE_NESTEROV,
+    COH_RULE_ADAM,
+    COH_RULE_ADAMW
+} coh_rule_kind;
 typedef enum coh_schedule_kind {
     COH_SCHEDULE_CONSTANT,
     COH_SCHEDULE_STEP,

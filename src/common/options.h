@@ -53,18 +53,20 @@
     INT("train.steps", train.steps, 0, 0, INT64_MAX, "steps",                  \
         "stop after this many steps of all groups, if sooner; 0 is no limit")  \
     ROOM("optimizer", "how a gradient changes the weights")                    \
-    ENUM("optimizer.rule", optimizer.rule, 0, "sgd|adam", "update rule")       \
+    ENUM("optimizer.rule", optimizer.rule, 0, "sgd|nesterov|adam|adamw",       \
+         "update rule: see docs/rules.md")                                     \
     REAL("optimizer.rate", optimizer.rate, 0.01, 0, 1e6, "", "learning rate")  \
     REAL("optimizer.momentum", optimizer.momentum, 0.9, 0, 0.999999, "",       \
-         "momentum of sgd")                                                    \
+         "momentum of sgd and nesterov")                                       \
     REAL("optimizer.beta1", optimizer.beta1, 0.9, 0, 0.999999, "",             \
-         "decay of adam's first moment")                                       \
+         "decay of the first moment of adam and adamw")                        \
     REAL("optimizer.beta2", optimizer.beta2, 0.999, 0, 0.999999999, "",        \
-         "decay of adam's second moment")                                      \
+         "decay of their second moment")                                       \
     REAL("optimizer.epsilon", optimizer.epsilon, 1e-8, 1e-30, 1, "",           \
-         "adam's epsilon")                                                     \
+         "their epsilon")                                                      \
     REAL("optimizer.weight_decay", optimizer.weight_decay, 0, 0, 1e3, "",      \
-         "this times the weights is added to the gradient")                    \
+         "this times the weights is added to the gradient; adamw: times the "  \
+         "rate, taken from the weights")                                       \
     ENUM("optimizer.schedule", optimizer.schedule, 0, "constant|step|cosine",  \
          "how the rate changes with the samples seen")                         \
     REAL("optimizer.warmup", optimizer.warmup, 0, 0, 1e9, "epochs",            \

@@ -48,17 +48,53 @@ static void sgd_step(const coh_rule *rule, double rate, double scale)
     }
 }
 
-static void adam_step(const coh_rule *rule, double rate, double scale, int t)
+/* With the velocity kept at the point looked ahead to, as in the paper; the
+ * weights of the rule are that point: w' = w - r mu v. */
+static void nesterov_step(const coh_rule *rule, double rate, double scale)
 {
-    const double b1 = (double)rule->beta1, b2 = (double)rule->beta2;
+    const double mu = (double)rule->momentum;
 
     for (int i = 0; i < N; i++) {
         const double g =
             (double)gradient[i] * scale + (double)rule->weight_decay * wd[i];
+        const double behind = wd[i] + rate * mu * md[i];
+        md[i] = mu * md[i] + g;
+        wd[i] = behind - rate * md[i] - rate * mu * md[i];
+    }
+}
+
+static void adam_step(const coh_rule *rule, double rate, double scale, int t)
+{
+    const double b1 = (double)rule->beta1, b2 = (double)rule->beta2;
+    const bool is_w = rule->kind == COH_RULE_ADAMW;
+    const double decay = (double)rule->weight_decay;
+
+    for (int i = 0; i < N; i++) {
+        const double g =
+            (double)gradient[i] * scale + (is_w ? 0 : decay * wd[i]);
+        if (is_w)
+            wd[i] -= rate * decay * wd[i];
         md[i] = b1 * md[i] + (1 - b1) * g;
         vd[i] = b2 * vd[i] + (1 - b2) * g * g;
         wd[i] -= rate * (md[i] / (1 - pow(b1, t))) /
                  (sqrt(vd[i] / (1 - pow(b2, t))) + (double)rule->epsilon);
+    }
+}
+
+static void reference_step(const coh_rule *rule, double rate, double scale,
+                           int t)
+{
+    switch (rule->kind) {
+    case COH_RULE_SGD:
+        sgd_step(rule, rate, scale);
+        return;
+    case COH_RULE_NESTEROV:
+        nesterov_step(rule, rate, scale);
+        return;
+    case COH_RULE_ADAM:
+    case COH_RULE_ADAMW:
+        adam_step(rule, rate, scale, t);
+        return;
     }
 }
 
@@ -73,6 +109,14 @@ static const coh_rule rules[] = {
       .epsilon = 1e-3f,
       .weight_decay = 1e-2f },
     { .kind = COH_RULE_ADAM, .epsilon = 1e-6f },
+    { .kind = COH_RULE_NESTEROV },
+    { .kind = COH_RULE_NESTEROV, .momentum = 0.9f, .weight_decay = 5e-4f },
+    { .kind = COH_RULE_ADAMW,
+      .beta1 = 0.9f,
+      .beta2 = 0.999f,
+      .epsilon = 1e-8f,
+      .weight_decay = 0.5f },
+    { .kind = COH_RULE_ADAMW, .beta1 = 0.5f, .beta2 = 0.9f, .epsilon = 1e-3f },
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
@@ -85,10 +129,7 @@ START_TEST(a_rule_follows_its_formula)
     for (int t = 1; t <= UPDATES; t++) {
         draw(gradient, (uint32_t)t);
         coh_rule_apply(rule, rate, t, N, gradient, scale, w, slots);
-        if (rule->kind == COH_RULE_SGD)
-            sgd_step(rule, (double)rate, (double)scale);
-        else
-            adam_step(rule, (double)rate, (double)scale, t);
+        reference_step(rule, (double)rate, (double)scale, t);
     }
     for (int i = 0; i < N; i++)
         ck_assert_double_eq_tol((double)w[i], wd[i], tolerance);
@@ -122,6 +163,39 @@ START_TEST(the_first_update_of_adam_is_the_rate)
     for (int i = 0; i < N; i++)
         ck_assert_float_eq_tol(w[i] - before[i],
                                gradient[i] > 0 ? -0.01f : 0.01f, 1e-6f);
+}
+END_TEST
+
+/* Powers of two: exact in float32. v = 0.5 x 4 + 1, w = 8 - 2 (1 + 0.5 x 3). */
+START_TEST(nesterov_steps_from_where_the_momentum_leads)
+{
+    const coh_rule rule = { .kind = COH_RULE_NESTEROV, .momentum = 0.5f };
+    float w1 = 8, slot = 4;
+    const float one = 1;
+    float *const slots[COH_SLOTS_MAX] = { &slot, NULL };
+
+    coh_rule_apply(&rule, 2, 1, 1, &one, 1, &w1, slots);
+    ck_assert_float_eq(slot, 3);
+    ck_assert_float_eq(w1, 3);
+}
+END_TEST
+
+/* Without a gradient only decay is left, and the moments see none of it. */
+START_TEST(adamw_decays_the_weights_apart_from_the_moments)
+{
+    const coh_rule rule = { .kind = COH_RULE_ADAMW,
+                            .beta1 = 0.9f,
+                            .beta2 = 0.999f,
+                            .epsilon = 1e-8f,
+                            .weight_decay = 0.25f };
+    float w1 = 8, m1 = 0, v1 = 0;
+    const float zero = 0;
+    float *const slots[COH_SLOTS_MAX] = { &m1, &v1 };
+
+    coh_rule_apply(&rule, 0.5f, 1, 1, &zero, 1, &w1, slots);
+    ck_assert_float_eq(w1, 7);
+    ck_assert_float_eq(m1, 0);
+    ck_assert_float_eq(v1, 0);
 }
 END_TEST
 
@@ -188,6 +262,8 @@ static Suite *rule_suite(void)
     tcase_add_loop_test(core, a_rule_follows_its_formula, 0, RULES);
     tcase_add_test(core, weight_decay_is_added_to_the_mean_gradient);
     tcase_add_test(core, the_first_update_of_adam_is_the_rate);
+    tcase_add_test(core, nesterov_steps_from_where_the_momentum_leads);
+    tcase_add_test(core, adamw_decays_the_weights_apart_from_the_moments);
     tcase_add_loop_test(core, an_update_in_pieces_gives_the_same_bits, 0,
                         RULES);
     tcase_add_test(core,

@@ -5,9 +5,16 @@
  * SGD with momentum mu (one slot v; Sutskever et al. 2013 with the rate
  * outside, as in most frameworks):
  *     v = mu v + g          w = w - r v
+ * Nesterov's momentum (one slot v; the same, seen from where the gradient was
+ * taken: Bengio et al., arXiv 1212.0901, eq. 7, again with the rate outside):
+ *     v = mu v + g          w = w - r (g + mu v)
  * Adam (Kingma and Ba, arXiv 1412.6980, Algorithm 1; slots m, v), t = 1, 2, ..:
  *     m = b1 m + (1 - b1) g          v = b2 v + (1 - b2) g g
  *     w = w - r (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)
+ * AdamW (Loshchilov and Hutter, arXiv 1711.05101, Algorithm 2, with r for both
+ * alpha and its schedule, as in most frameworks; slots m, v): as Adam, but g is
+ * the mean gradient alone, and first
+ *     w = w - r weight_decay w
  * A running statistic (statistics.h), under any rule; g without weight decay:
  *     w = momentum w + (1 - momentum) g
  */
@@ -27,7 +34,7 @@ enum { COH_SLOTS_MAX = 2 };
 
 coh_rule coh_rule_of(const coh_config *config);
 
-/* How many floats of state a parameter has: 1 for sgd, 2 for adam. */
+/* How many floats of state a parameter has: 1, or 2 for adam and adamw. */
 int coh_rule_slots(const coh_rule *self);
 
 /* One update of w[n] and slots[i][n] by gradient[n] x scale. t counts the
