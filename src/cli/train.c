@@ -9,6 +9,7 @@
 #include "cli/job.h"
 #include "common/files.h"
 #include "common/mpi_check.h"
+#include "common/optim/momentum.h"
 #include "common/resident.h"
 #include "common/run_folder.h"
 #include "common/xfer.h"
@@ -124,6 +125,16 @@ static coh_status make_chief(training *self, coh_err *err)
                          &job->signals, &self->chief, err);
 }
 
+static void announce_optimizer(const coh_job *job)
+{
+    char text[COH_MOMENTUM_TEXT];
+
+    if (coh_momentum_describe(job->config, text))
+        coh_log_write(job->log, COH_LOG_INFO, "%s", text);
+    if (coh_momentum_warn(job->config, text))
+        coh_log_write(job->log, COH_LOG_WARN, "%s", text);
+}
+
 /* What runs, in a few lines. */
 static void announce(const training *self)
 {
@@ -151,6 +162,7 @@ static void announce(const training *self)
     coh_log_write(job->log, COH_LOG_INFO,
                   "passes of layers with weights: %s; see choices.txt",
                   job->algorithms);
+    announce_optimizer(job);
     if (resumed)
         coh_log_write(job->log, COH_LOG_INFO,
                       "resuming from %s: step %" PRId64 ", %" PRId64 " samples",

@@ -37,6 +37,10 @@ typedef enum coh_schedule_kind {
     COH_SCHEDULE_STEP,
     COH_SCHEDULE_COSINE
 } coh_schedule_kind;
+typedef enum coh_staleness_kind {
+    COH_STALENESS_NONE,
+    COH_STALENESS_INVERSE
+} coh_staleness_kind;
 typedef enum coh_data_kind {
     COH_DATA_IDX,
     COH_DATA_HDF5,
@@ -130,8 +134,10 @@ typedef struct coh_config {
         double epochs;
     } train;
     struct {
-        int rule, schedule;
-        double rate, momentum, beta1, beta2, epsilon, weight_decay;
+        int rule, schedule, staleness;
+        bool momentum_auto;
+        double rate, momentum, momentum_auto_factor, beta1, beta2, epsilon,
+            weight_decay;
         double warmup, step_every, step_factor, final_rate;
     } optimizer;
     struct {

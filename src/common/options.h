@@ -58,6 +58,11 @@
     REAL("optimizer.rate", optimizer.rate, 0.01, 0, 1e6, "", "learning rate")  \
     REAL("optimizer.momentum", optimizer.momentum, 0.9, 0, 0.999999, "",       \
          "momentum of sgd and nesterov")                                       \
+    BOOL("optimizer.momentum_auto", optimizer.momentum_auto, false,            \
+         "asynchronous groups: lower the momentum by 1 - 1/groups and raise "  \
+         "the rate in exchange: see docs/rules.md")                            \
+    REAL("optimizer.momentum_auto_factor", optimizer.momentum_auto_factor, 10, \
+         1, 1e6, "", "momentum_auto raises the rate by this at most")          \
     REAL("optimizer.beta1", optimizer.beta1, 0.9, 0, 0.999999, "",             \
          "decay of the first moment of adam and adamw")                        \
     REAL("optimizer.beta2", optimizer.beta2, 0.999, 0, 0.999999999, "",        \
@@ -67,6 +72,9 @@
     REAL("optimizer.weight_decay", optimizer.weight_decay, 0, 0, 1e3, "",      \
          "this times the weights is added to the gradient; adamw: times the "  \
          "rate, taken from the weights")                                       \
+    ENUM("optimizer.staleness", optimizer.staleness, 0, "none|inverse",        \
+         "inverse: the rate of a gradient is divided by how many updates it "  \
+         "comes late")                                                         \
     ENUM("optimizer.schedule", optimizer.schedule, 0, "constant|step|cosine",  \
          "how the rate changes with the samples seen")                         \
     REAL("optimizer.warmup", optimizer.warmup, 0, 0, 1e9, "epochs",            \

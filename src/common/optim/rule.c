@@ -4,13 +4,14 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "common/optim/momentum.h"
 #include "common/simd.h"
 
 coh_rule coh_rule_of(const coh_config *config)
 {
     return (coh_rule){
         .kind = (coh_rule_kind)config->optimizer.rule,
-        .momentum = (float)config->optimizer.momentum,
+        .momentum = (float)coh_momentum_of(config).value,
         .beta1 = (float)config->optimizer.beta1,
         .beta2 = (float)config->optimizer.beta2,
         .epsilon = (float)config->optimizer.epsilon,

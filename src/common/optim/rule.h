@@ -6,7 +6,8 @@
  * outside, as in most frameworks):
  *     v = mu v + g          w = w - r v
  * Nesterov's momentum (one slot v; the same, seen from where the gradient was
- * taken: Bengio et al., arXiv 1212.0901, eq. 7, again with the rate outside):
+ * taken: Bengio et al., arXiv 1212.0901, section 3.5, again with the rate
+ * outside):
  *     v = mu v + g          w = w - r (g + mu v)
  * Adam (Kingma and Ba, arXiv 1412.6980, Algorithm 1; slots m, v), t = 1, 2, ..:
  *     m = b1 m + (1 - b1) g          v = b2 v + (1 - b2) g g
@@ -32,6 +33,7 @@ typedef struct coh_rule {
 
 enum { COH_SLOTS_MAX = 2 };
 
+/* Its momentum is that of momentum.h. */
 coh_rule coh_rule_of(const coh_config *config);
 
 /* How many floats of state a parameter has: 1, or 2 for adam and adamw. */
