@@ -27,11 +27,8 @@ static coh_status make_estimate(const coh_args *args, const coh_config *config,
                                 estimate *out, coh_err *err)
 {
     *out = (estimate){ 0 };
-    for (int s = 0; s < plan->servers; s++) {
-        const int64_t bytes = FLOAT_BYTES * coh_plan_owned_parameters(plan, s);
-        if (bytes > out->bytes_per_server)
-            out->bytes_per_server = bytes;
-    }
+    if (plan->servers > 0)
+        out->bytes_per_server = FLOAT_BYTES * coh_plan_fullest(plan);
     snprintf(out->launch, sizeof out->launch, "srun -n %d cohort train %.400s",
              coh_plan_ranks(plan), args->target);
     return coh_memory_predict(config, model, plan, &out->memory, err);
@@ -226,13 +223,12 @@ static coh_status show(const coh_args *args, const coh_config *config,
                        coh_err *err)
 {
     coh_model *model = NULL;
-    coh_plan plan;
+    coh_plan plan = { 0 };
     estimate e;
 
     coh_status status = coh_model_new(config, &model, err);
     if (status == COH_OK)
-        status =
-            coh_plan_make(config, model->parameters, args->ranks, &plan, err);
+        status = coh_plan_make(config, model, args->ranks, &plan, err);
     if (status == COH_OK)
         status = coh_model_check_share(model, coh_plan_least_share(&plan), err);
     if (status == COH_OK)
@@ -241,6 +237,7 @@ static coh_status show(const coh_args *args, const coh_config *config,
         print_json(config, model, &plan, &e);
     else if (status == COH_OK)
         print_text(config, model, &plan, &e);
+    coh_plan_fini(&plan);
     coh_model_destroy(&model);
     return status;
 }

@@ -59,13 +59,20 @@ static coh_status check_manifest(const training *self, const char *checkpoint,
                         "(run.name)",
                         checkpoint);
     if (m->parts != parts || m->block_count != job->plan.block_count)
+        return coh_fail(
+            err, COH_E_CONFIG,
+            "checkpoint '%s' was saved by %" PRId64
+            " owners of parameters in blocks of %" PRId64 ", not %" PRId64
+            " in blocks of %" PRId64
+            ": resume with the servers, exchange.placement and block "
+            "of then",
+            checkpoint, m->parts, m->block_count, parts, job->plan.block_count);
+    if (m->rule != job->config->optimizer.rule)
         return coh_fail(err, COH_E_CONFIG,
-                        "checkpoint '%s' was saved by %" PRId64
-                        " owners of parameters in blocks of %" PRId64
-                        ", not %" PRId64 " in blocks of %" PRId64
-                        ": resume with the servers and exchange.block of then",
-                        checkpoint, m->parts, m->block_count, parts,
-                        job->plan.block_count);
+                        "checkpoint '%s' was trained with another "
+                        "optimizer.rule, whose state this one cannot use: "
+                        "resume with the rule of then",
+                        checkpoint);
     if (m->seed != job->config->run.seed)
         return coh_fail(err, COH_E_CONFIG,
                         "checkpoint '%s' was trained with run.seed %" PRId64
@@ -101,6 +108,7 @@ static coh_manifest fresh_manifest(const coh_job *job)
         .fingerprint = coh_model_fingerprint(job->model),
         .parts = job->plan.servers > 0 ? job->plan.servers : 1,
         .block_count = job->plan.block_count,
+        .rule = job->config->optimizer.rule,
         .best_score = -1,
     };
 }

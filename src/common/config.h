@@ -30,7 +30,9 @@ typedef enum coh_rule_kind {
     COH_RULE_SGD,
     COH_RULE_NESTEROV,
     COH_RULE_ADAM,
-    COH_RULE_ADAMW
+    COH_RULE_ADAMW,
+    COH_RULE_LARS,
+    COH_RULE_LAMB
 } coh_rule_kind;
 typedef enum coh_schedule_kind {
     COH_SCHEDULE_CONSTANT,
@@ -41,6 +43,10 @@ typedef enum coh_staleness_kind {
     COH_STALENESS_NONE,
     COH_STALENESS_INVERSE
 } coh_staleness_kind;
+typedef enum coh_placement_kind {
+    COH_PLACEMENT_BALANCED,
+    COH_PLACEMENT_LAYER
+} coh_placement_kind;
 typedef enum coh_data_kind {
     COH_DATA_IDX,
     COH_DATA_HDF5,
@@ -136,8 +142,8 @@ typedef struct coh_config {
     struct {
         int rule, schedule, staleness;
         bool momentum_auto;
-        double rate, momentum, momentum_auto_factor, beta1, beta2, epsilon,
-            weight_decay;
+        double rate, momentum, momentum_auto_factor, trust, beta1, beta2,
+            epsilon, weight_decay;
         double warmup, step_every, step_factor, final_rate;
     } optimizer;
     struct {
@@ -151,6 +157,7 @@ typedef struct coh_config {
         double unlabelled;
     } data;
     struct {
+        int placement;
         int64_t block;
         double timeout;
     } exchange;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/optim/momentum.h"
+#include "common/optim/rule.h"
 
 #define AT(field) offsetof(coh_config, field)
 
@@ -95,8 +96,14 @@ static void check_rule(coh_reader *self)
     if (config->optimizer.momentum_auto && !coh_momentum_counts(config) &&
         is_sound(self, AT(optimizer.momentum_auto)))
         refuse(self, AT(optimizer.momentum_auto), 0,
-               "true, but optimizer.rule has no momentum; write rule: sgd or "
-               "nesterov, or momentum_auto: false");
+               "true, but optimizer.rule has no momentum; write rule: sgd, "
+               "nesterov or lars, or momentum_auto: false");
+    if (coh_rule_takes_layers(config) &&
+        config->exchange.placement != COH_PLACEMENT_LAYER &&
+        is_sound(self, AT(exchange.placement)))
+        refuse(self, AT(optimizer.rule), 0,
+               "lars and lamb measure whole layers; write exchange: "
+               "{placement: layer}, or rule: sgd or adamw");
 }
 
 /* idx keeps images and labels apart: as many patterns of one as of the other.

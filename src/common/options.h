@@ -53,25 +53,28 @@
     INT("train.steps", train.steps, 0, 0, INT64_MAX, "steps",                  \
         "stop after this many steps of all groups, if sooner; 0 is no limit")  \
     ROOM("optimizer", "how a gradient changes the weights")                    \
-    ENUM("optimizer.rule", optimizer.rule, 0, "sgd|nesterov|adam|adamw",       \
+    ENUM("optimizer.rule", optimizer.rule, 0,                                  \
+         "sgd|nesterov|adam|adamw|lars|lamb",                                  \
          "update rule: see docs/rules.md")                                     \
     REAL("optimizer.rate", optimizer.rate, 0.01, 0, 1e6, "", "learning rate")  \
     REAL("optimizer.momentum", optimizer.momentum, 0.9, 0, 0.999999, "",       \
-         "momentum of sgd and nesterov")                                       \
+         "momentum of sgd, nesterov and lars")                                 \
     BOOL("optimizer.momentum_auto", optimizer.momentum_auto, false,            \
          "asynchronous groups: lower the momentum by 1 - 1/groups and raise "  \
          "the rate in exchange: see docs/rules.md")                            \
     REAL("optimizer.momentum_auto_factor", optimizer.momentum_auto_factor, 10, \
          1, 1e6, "", "momentum_auto raises the rate by this at most")          \
+    REAL("optimizer.trust", optimizer.trust, 0.001, 1e-12, 1e3, "",            \
+         "lars: an update of rate 1 is this long, measured by the weights")    \
     REAL("optimizer.beta1", optimizer.beta1, 0.9, 0, 0.999999, "",             \
-         "decay of the first moment of adam and adamw")                        \
+         "decay of the first moment of adam, adamw and lamb")                  \
     REAL("optimizer.beta2", optimizer.beta2, 0.999, 0, 0.999999999, "",        \
          "decay of their second moment")                                       \
     REAL("optimizer.epsilon", optimizer.epsilon, 1e-8, 1e-30, 1, "",           \
          "their epsilon")                                                      \
     REAL("optimizer.weight_decay", optimizer.weight_decay, 0, 0, 1e3, "",      \
-         "this times the weights is added to the gradient; adamw: times the "  \
-         "rate, taken from the weights")                                       \
+         "this times the weights is added to the gradient; adamw "             \
+         "and lamb: to the update")                                            \
     ENUM("optimizer.staleness", optimizer.staleness, 0, "none|inverse",        \
          "inverse: the rate of a gradient is divided by how many updates it "  \
          "comes late")                                                         \
@@ -126,6 +129,9 @@
     ROOM("exchange", "how gradients and weights travel")                       \
     INT("exchange.block", exchange.block, 1048576, 65536, 1073741824, "bytes", \
         "size of a block: what is sent, versioned and placed")                 \
+    ENUM("exchange.placement", exchange.placement, 0, "balanced|layer",        \
+         "balanced: as many parameters on each server; layer: each layer on "  \
+         "one server, in blocks of its own")                                   \
     REAL("exchange.timeout", exchange.timeout, 600, 1, 1e7, "s",               \
          "a peer silent for this long is lost (exit code 6); more than a "     \
          "checkpoint takes")                                                   \

@@ -231,10 +231,9 @@ static const struct {
     { "policy: asynch", "job.yaml:3:9: policy: 'asynch' is none of async; did "
                         "you mean async?" },
     { "optimizer: {rule: Adam}", "'Adam' is none of sgd, nesterov, adam, "
-                                 "adamw; did you mean "
-                                 "adam?" },
-    { "optimizer: {rule: lion}",
-      "'lion' is none of sgd, nesterov, adam, adamw" },
+                                 "adamw, lars, lamb; did you mean adam?" },
+    { "optimizer: {rule: lion}", "'lion' is none of sgd, nesterov, adam, "
+                                 "adamw, lars, lamb" },
     { "optimizer: {rule: [sgd]}", "a list stands where one value is wanted "
                                   "(name); sgd, nesterov" },
     { "run: {out: [a]}", "run.out: a list stands where one value is wanted "

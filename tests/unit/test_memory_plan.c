@@ -29,8 +29,8 @@ static job job_of(const char *text, int ranks)
 
     err = COH_ERR_INIT;
     ck_assert_int_eq(coh_model_new(it.config, &it.model, &err), COH_OK);
-    ck_assert_msg(coh_plan_make(it.config, it.model->parameters, ranks,
-                                &it.plan, &err) == COH_OK,
+    ck_assert_msg(coh_plan_make(it.config, it.model, ranks, &it.plan, &err) ==
+                      COH_OK,
                   "%s", err.text);
     return it;
 }

@@ -12,8 +12,9 @@ static coh_config *job(int groups, const char *optimizer)
     char yaml[512];
 
     snprintf(yaml, sizeof yaml,
-             DATA MODEL "groups: %d\nservers: 1\noptimizer: {%s}\n", groups,
-             optimizer);
+             DATA MODEL "groups: %d\nservers: 1\nexchange: {placement: "
+                        "layer}\noptimizer: {%s}\n",
+             groups, optimizer);
     return config_of(yaml);
 }
 
@@ -90,6 +91,7 @@ static const struct {
 } warnings[] = {
     { 4, "momentum: 0.9", true },
     { 9, "rule: nesterov, momentum: 0.5", true },
+    { 4, "rule: lars", true },
     { 3, "momentum: 0.9", false },
     { 4, "momentum: 0.4", false },
     { 4, "rule: adam, momentum: 0.9", false },

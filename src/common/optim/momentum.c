@@ -21,7 +21,8 @@ static int64_t groups_apart(const coh_config *config)
 bool coh_momentum_counts(const coh_config *config)
 {
     return config->optimizer.rule == COH_RULE_SGD ||
-           config->optimizer.rule == COH_RULE_NESTEROV;
+           config->optimizer.rule == COH_RULE_NESTEROV ||
+           config->optimizer.rule == COH_RULE_LARS;
 }
 
 coh_momentum coh_momentum_of(const coh_config *config)
