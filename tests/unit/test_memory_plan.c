@@ -37,6 +37,7 @@ static job job_of(const char *text, int ranks)
 
 static void end(job *it)
 {
+    coh_plan_fini(&it->plan);
     coh_model_destroy(&it->model);
     coh_config_destroy(&it->config);
 }
