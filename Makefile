@@ -49,6 +49,7 @@ CHECK_LIBS   := $(call prefix_libs,CHECK_ROOT,check,-lcheck \
 # The default build runs on every node of a mixed cluster: hot loops choose
 # their instructions at run time. ARCH=native is faster to compile for one.
 # -ffp-contract=off: the same bits on every kind of node.
+# -fno-math-errno: else a square root is never vectorised; the same bits.
 # -Wno-stringop-overflow: gcc takes MPICH's MPI_STATUSES_IGNORE, the address 1,
 # for a buffer of no bytes (pmodels/mpich issue 5687).
 
@@ -58,7 +59,7 @@ OPT.asan    = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
               -fno-sanitize-recover=all
 OPT.tsan    = -O1 -g -fsanitize=thread
 
-STD      = -std=c17 -D_GNU_SOURCE -ffp-contract=off -fopenmp
+STD      = -std=c17 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fopenmp
 WARN     = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
            -Wvla -Wformat=2 -Wno-unknown-warning-option \
            -Wno-stringop-overflow $(if $(WERROR),-Werror)

@@ -371,14 +371,16 @@ def make_optimizer(job, net, how):
     options = {"lr": RATE, "weight_decay": float(given.get("weight_decay", 0))}
     if how != "plain":
         options[how] = True
-    if given["rule"] == "sgd":
+    if given["rule"] in ("sgd", "nesterov"):
         return torch.optim.SGD(net.parameters(), **options,
-                               momentum=float(given.get("momentum", 0.9)))
-    if given["rule"] == "adam":
-        return torch.optim.Adam(net.parameters(), **options,
-                                betas=(float(given.get("beta1", 0.9)),
-                                       float(given.get("beta2", 0.999))),
-                                eps=float(given.get("epsilon", 1e-8)))
+                               momentum=float(given.get("momentum", 0.9)),
+                               nesterov=given["rule"] == "nesterov")
+    if given["rule"] in ("adam", "adamw"):
+        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+        return kind[given["rule"]](net.parameters(), **options,
+                                   betas=(float(given.get("beta1", 0.9)),
+                                          float(given.get("beta2", 0.999))),
+                                   eps=float(given.get("epsilon", 1e-8)))
     raise Refused(f"optimizer.rule: {given['rule']} is not known here")
 
 

@@ -214,14 +214,15 @@ static coh_status measure(coh_bench *bench, coh_config *config,
 static coh_status run(const coh_args *args, coh_config *config, coh_err *err)
 {
     coh_model *model = NULL;
-    coh_plan plan;
+    coh_plan plan = { 0 };
 
     coh_status status = coh_model_new(config, &model, err);
     if (status == COH_OK)
-        status = coh_plan_make(config, model->parameters, 0, &plan, err);
+        status = coh_plan_make(config, model, 0, &plan, err);
     if (status == COH_OK)
         status = coh_model_check_share(model, plan.batch, err);
     if (status != COH_OK) {
+        coh_plan_fini(&plan);
         coh_model_destroy(&model);
         return status;
     }
@@ -236,6 +237,7 @@ static coh_status run(const coh_args *args, coh_config *config, coh_err *err)
     else if (status == COH_OK)
         coh_bench_print(&bench);
     free(bench.parts);
+    coh_plan_fini(&plan);
     coh_model_destroy(&model);
     return status;
 }

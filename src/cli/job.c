@@ -37,6 +37,7 @@ static void free_all(coh_job *self)
     if (self->has_roles)
         coh_roles_fini(&self->roles);
     coh_log_destroy(&self->log);
+    coh_plan_fini(&self->plan);
     coh_model_destroy(&self->model);
     coh_config_destroy(&self->config);
     coh_signals_fini(&self->signals);
@@ -127,8 +128,8 @@ coh_status coh_job_load(coh_job *self, const coh_args *args,
     if (status == COH_OK)
         status = coh_model_new(self->config, &self->model, err);
     if (status == COH_OK)
-        status = coh_plan_make(self->config, self->model->parameters,
-                               self->size, &self->plan, err);
+        status = coh_plan_make(self->config, self->model, self->size,
+                               &self->plan, err);
     if (status != COH_OK)
         return status; /* pure: the same on all ranks */
     coh_roles_init(&self->roles, MPI_COMM_WORLD, &self->plan);

@@ -98,9 +98,9 @@ void coh_memory_count(const coh_config *config, const coh_model *model,
     };
     if (plan->servers == 0)
         return;
-    /* Server 0 is the fullest. Of all initial values it keeps its own; a
+    /* Of the fullest server. Of all initial values it keeps its own; a
      * group has a block on its way in and one on its way out. */
-    const int64_t own = FLOAT_BYTES * coh_plan_owned_parameters(plan, 0);
+    const int64_t own = FLOAT_BYTES * coh_plan_fullest(plan);
     const int64_t blocks = FLOAT_BYTES * 2 * plan->groups * plan->block_count;
     out->server = (coh_memory_parts){
         .parameters = own,

@@ -9,6 +9,7 @@
 #include "cli/memory_plan.h"
 #include "common/json.h"
 #include "common/model.h"
+#include "common/optim/momentum.h"
 #include "common/plan.h"
 
 enum { FLOAT_BYTES = 4, SHAPE_TEXT = 64 };
@@ -26,11 +27,8 @@ static coh_status make_estimate(const coh_args *args, const coh_config *config,
                                 estimate *out, coh_err *err)
 {
     *out = (estimate){ 0 };
-    for (int s = 0; s < plan->servers; s++) {
-        const int64_t bytes = FLOAT_BYTES * coh_plan_owned_parameters(plan, s);
-        if (bytes > out->bytes_per_server)
-            out->bytes_per_server = bytes;
-    }
+    if (plan->servers > 0)
+        out->bytes_per_server = FLOAT_BYTES * coh_plan_fullest(plan);
     snprintf(out->launch, sizeof out->launch, "srun -n %d cohort train %.400s",
              coh_plan_ranks(plan), args->target);
     return coh_memory_predict(config, model, plan, &out->memory, err);
@@ -100,8 +98,18 @@ static void print_memory(const coh_memory_plan *memory, bool has_servers)
     printf("\n");
 }
 
-static void print_text(const coh_model *model, const coh_plan *plan,
-                       const estimate *e)
+static void print_optimizer(const coh_config *config)
+{
+    char text[COH_MOMENTUM_TEXT];
+
+    if (coh_momentum_describe(config, text))
+        printf("optimizer   %s\n", text);
+    if (coh_momentum_warn(config, text))
+        printf("warning     %s\n", text);
+}
+
+static void print_text(const coh_config *config, const coh_model *model,
+                       const coh_plan *plan, const estimate *e)
 {
     print_layers(model);
     printf("\nparameters  %" PRId64 " (%.3f MiB) in %" PRId64
@@ -123,6 +131,7 @@ static void print_text(const coh_model *model, const coh_plan *plan,
     if (plan->servers > 0)
         printf("server      %.3f MiB of parameters at most\n",
                (double)e->bytes_per_server / MIB);
+    print_optimizer(config);
     print_memory(&e->memory, plan->servers > 0);
     printf("launch      %s\n", e->launch);
 }
@@ -155,8 +164,25 @@ static void print_json_memory(coh_json *json, const char *name,
     coh_json_close(json, '{');
 }
 
-static void print_json(const coh_model *model, const coh_plan *plan,
-                       const estimate *e)
+/* The rate before any schedule. */
+static void print_json_optimizer(coh_json *json, const coh_config *config)
+{
+    const coh_momentum momentum = coh_momentum_of(config);
+    char text[COH_MOMENTUM_TEXT];
+
+    coh_json_open(json, "optimizer", '{');
+    coh_json_real(json, "rate", momentum.rate_factor * config->optimizer.rate);
+    coh_json_real(json, "momentum", momentum.value);
+    coh_json_real(json, "implied_momentum", momentum.implied);
+    coh_json_close(json, '{');
+    coh_json_open(json, "warnings", '[');
+    if (coh_momentum_warn(config, text))
+        coh_json_text(json, NULL, text);
+    coh_json_close(json, '[');
+}
+
+static void print_json(const coh_config *config, const coh_model *model,
+                       const coh_plan *plan, const estimate *e)
 {
     const coh_memory_plan *memory = &e->memory;
     coh_json json;
@@ -187,6 +213,7 @@ static void print_json(const coh_model *model, const coh_plan *plan,
     coh_json_text(&json, "passes", memory->passes);
     coh_json_text(&json, "no_data", memory->why);
     coh_json_close(&json, '{');
+    print_json_optimizer(&json, config);
     coh_json_text(&json, "launch", e->launch);
     print_json_layers(&json, model);
     coh_json_close(&json, '{');
@@ -196,21 +223,21 @@ static coh_status show(const coh_args *args, const coh_config *config,
                        coh_err *err)
 {
     coh_model *model = NULL;
-    coh_plan plan;
+    coh_plan plan = { 0 };
     estimate e;
 
     coh_status status = coh_model_new(config, &model, err);
     if (status == COH_OK)
-        status =
-            coh_plan_make(config, model->parameters, args->ranks, &plan, err);
+        status = coh_plan_make(config, model, args->ranks, &plan, err);
     if (status == COH_OK)
         status = coh_model_check_share(model, coh_plan_least_share(&plan), err);
     if (status == COH_OK)
         status = make_estimate(args, config, model, &plan, &e, err);
     if (status == COH_OK && args->json)
-        print_json(model, &plan, &e);
+        print_json(config, model, &plan, &e);
     else if (status == COH_OK)
-        print_text(model, &plan, &e);
+        print_text(config, model, &plan, &e);
+    coh_plan_fini(&plan);
     coh_model_destroy(&model);
     return status;
 }

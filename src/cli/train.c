@@ -9,6 +9,7 @@
 #include "cli/job.h"
 #include "common/files.h"
 #include "common/mpi_check.h"
+#include "common/optim/momentum.h"
 #include "common/resident.h"
 #include "common/run_folder.h"
 #include "common/xfer.h"
@@ -58,13 +59,20 @@ static coh_status check_manifest(const training *self, const char *checkpoint,
                         "(run.name)",
                         checkpoint);
     if (m->parts != parts || m->block_count != job->plan.block_count)
+        return coh_fail(
+            err, COH_E_CONFIG,
+            "checkpoint '%s' was saved by %" PRId64
+            " owners of parameters in blocks of %" PRId64 ", not %" PRId64
+            " in blocks of %" PRId64
+            ": resume with the servers, exchange.placement and block "
+            "of then",
+            checkpoint, m->parts, m->block_count, parts, job->plan.block_count);
+    if (m->rule != job->config->optimizer.rule)
         return coh_fail(err, COH_E_CONFIG,
-                        "checkpoint '%s' was saved by %" PRId64
-                        " owners of parameters in blocks of %" PRId64
-                        ", not %" PRId64 " in blocks of %" PRId64
-                        ": resume with the servers and exchange.block of then",
-                        checkpoint, m->parts, m->block_count, parts,
-                        job->plan.block_count);
+                        "checkpoint '%s' was trained with another "
+                        "optimizer.rule, whose state this one cannot use: "
+                        "resume with the rule of then",
+                        checkpoint);
     if (m->seed != job->config->run.seed)
         return coh_fail(err, COH_E_CONFIG,
                         "checkpoint '%s' was trained with run.seed %" PRId64
@@ -100,6 +108,7 @@ static coh_manifest fresh_manifest(const coh_job *job)
         .fingerprint = coh_model_fingerprint(job->model),
         .parts = job->plan.servers > 0 ? job->plan.servers : 1,
         .block_count = job->plan.block_count,
+        .rule = job->config->optimizer.rule,
         .best_score = -1,
     };
 }
@@ -122,6 +131,16 @@ static coh_status make_chief(training *self, coh_err *err)
         return COH_OK;
     return coh_chief_new(&facts, &self->start, job->has_validation,
                          &job->signals, &self->chief, err);
+}
+
+static void announce_optimizer(const coh_job *job)
+{
+    char text[COH_MOMENTUM_TEXT];
+
+    if (coh_momentum_describe(job->config, text))
+        coh_log_write(job->log, COH_LOG_INFO, "%s", text);
+    if (coh_momentum_warn(job->config, text))
+        coh_log_write(job->log, COH_LOG_WARN, "%s", text);
 }
 
 /* What runs, in a few lines. */
@@ -151,6 +170,7 @@ static void announce(const training *self)
     coh_log_write(job->log, COH_LOG_INFO,
                   "passes of layers with weights: %s; see choices.txt",
                   job->algorithms);
+    announce_optimizer(job);
     if (resumed)
         coh_log_write(job->log, COH_LOG_INFO,
                       "resuming from %s: step %" PRId64 ", %" PRId64 " samples",

@@ -30,7 +30,8 @@ typedef struct coh_manifest {
     int64_t parameters;
     int64_t fingerprint; /* of the model: coh_model_fingerprint() */
     int64_t parts;
-    int64_t block_count; /* parameters a block */
+    int64_t block_count; /* parameters of the largest block */
+    int64_t rule;        /* coh_rule_kind: what the optimizer state means */
     double best_score;   /* of eval.select: best; negative if none yet */
     int64_t best_step;
     coh_normal normal;

@@ -21,6 +21,7 @@ enum { COH_BLOCK_COLUMNS = 3 }; /* first, count, version */
     X(I64, fingerprint)        \
     X(I64, parts)              \
     X(I64, block_count)        \
+    X(I64, rule)               \
     X(F64, best_score)         \
     X(I64, best_step)          \
     X(I64, normal.channels)

@@ -132,7 +132,8 @@ static coh_status take_versions(const coh_plan *plan, int server,
         return COH_OK;
     return coh_fail(err, COH_E_CONFIG,
                     "its parameters were cut and placed otherwise: resume "
-                    "with the servers and exchange.block it was saved with");
+                    "with the servers, exchange.placement and block it was "
+                    "saved with");
 }
 
 /* The optimizer state must be of the same kind as the shard's. */

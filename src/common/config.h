@@ -26,12 +26,27 @@
 #include "common/status.h"
 
 typedef enum coh_policy_kind { COH_POLICY_ASYNC } coh_policy_kind;
-typedef enum coh_rule_kind { COH_RULE_SGD, COH_RULE_ADAM } coh_rule_kind;
+typedef enum coh_rule_kind {
+    COH_RULE_SGD,
+    COH_RULE_NESTEROV,
+    COH_RULE_ADAM,
+    COH_RULE_ADAMW,
+    COH_RULE_LARS,
+    COH_RULE_LAMB
+} coh_rule_kind;
 typedef enum coh_schedule_kind {
     COH_SCHEDULE_CONSTANT,
     COH_SCHEDULE_STEP,
     COH_SCHEDULE_COSINE
 } coh_schedule_kind;
+typedef enum coh_staleness_kind {
+    COH_STALENESS_NONE,
+    COH_STALENESS_INVERSE
+} coh_staleness_kind;
+typedef enum coh_placement_kind {
+    COH_PLACEMENT_BALANCED,
+    COH_PLACEMENT_LAYER
+} coh_placement_kind;
 typedef enum coh_data_kind {
     COH_DATA_IDX,
     COH_DATA_HDF5,
@@ -125,8 +140,10 @@ typedef struct coh_config {
         double epochs;
     } train;
     struct {
-        int rule, schedule;
-        double rate, momentum, beta1, beta2, epsilon, weight_decay;
+        int rule, schedule, staleness;
+        bool momentum_auto;
+        double rate, momentum, momentum_auto_factor, trust, beta1, beta2,
+            epsilon, weight_decay;
         double warmup, step_every, step_factor, final_rate;
     } optimizer;
     struct {
@@ -140,6 +157,7 @@ typedef struct coh_config {
         double unlabelled;
     } data;
     struct {
+        int placement;
         int64_t block, speakers;
         double timeout;
     } exchange;

@@ -9,6 +9,9 @@
 #include <limits.h>
 #include <string.h>
 
+#include "common/optim/momentum.h"
+#include "common/optim/rule.h"
+
 #define AT(field) offsetof(coh_config, field)
 
 static int index_of(size_t offset)
@@ -81,6 +84,26 @@ static void check_training(coh_reader *self)
         refuse(self, AT(train.epochs), 0,
                "0 with train.steps 0 has no end; set one of them, e.g. "
                "epochs: 10");
+}
+
+/* What optimizer.rule can be combined with: the table of docs/rules.md. */
+static void check_rule(coh_reader *self)
+{
+    const coh_config *config = self->config;
+    if (!is_sound(self, AT(optimizer.rule)))
+        return;
+
+    if (config->optimizer.momentum_auto && !coh_momentum_counts(config) &&
+        is_sound(self, AT(optimizer.momentum_auto)))
+        refuse(self, AT(optimizer.momentum_auto), 0,
+               "true, but optimizer.rule has no momentum; write rule: sgd, "
+               "nesterov or lars, or momentum_auto: false");
+    if (coh_rule_takes_layers(config) &&
+        config->exchange.placement != COH_PLACEMENT_LAYER &&
+        is_sound(self, AT(exchange.placement)))
+        refuse(self, AT(optimizer.rule), 0,
+               "lars and lamb measure whole layers; write exchange: "
+               "{placement: layer}, or rule: sgd or adamw");
 }
 
 /* idx keeps images and labels apart: as many patterns of one as of the other.
@@ -189,6 +212,7 @@ static void check_model(coh_reader *self)
 void coh_config_check(coh_reader *reader)
 {
     check_training(reader);
+    check_rule(reader);
     check_run(reader);
     check_data(reader);
     check_select(reader);

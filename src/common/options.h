@@ -53,18 +53,31 @@
     INT("train.steps", train.steps, 0, 0, INT64_MAX, "steps",                  \
         "stop after this many steps of all groups, if sooner; 0 is no limit")  \
     ROOM("optimizer", "how a gradient changes the weights")                    \
-    ENUM("optimizer.rule", optimizer.rule, 0, "sgd|adam", "update rule")       \
+    ENUM("optimizer.rule", optimizer.rule, 0,                                  \
+         "sgd|nesterov|adam|adamw|lars|lamb",                                  \
+         "update rule: see docs/rules.md")                                     \
     REAL("optimizer.rate", optimizer.rate, 0.01, 0, 1e6, "", "learning rate")  \
     REAL("optimizer.momentum", optimizer.momentum, 0.9, 0, 0.999999, "",       \
-         "momentum of sgd")                                                    \
+         "momentum of sgd, nesterov and lars")                                 \
+    BOOL("optimizer.momentum_auto", optimizer.momentum_auto, false,            \
+         "asynchronous groups: lower the momentum by 1 - 1/groups and raise "  \
+         "the rate in exchange: see docs/rules.md")                            \
+    REAL("optimizer.momentum_auto_factor", optimizer.momentum_auto_factor, 10, \
+         1, 1e6, "", "momentum_auto raises the rate by this at most")          \
+    REAL("optimizer.trust", optimizer.trust, 0.001, 1e-12, 1e3, "",            \
+         "lars: an update of rate 1 is this long, measured by the weights")    \
     REAL("optimizer.beta1", optimizer.beta1, 0.9, 0, 0.999999, "",             \
-         "decay of adam's first moment")                                       \
+         "decay of the first moment of adam, adamw and lamb")                  \
     REAL("optimizer.beta2", optimizer.beta2, 0.999, 0, 0.999999999, "",        \
-         "decay of adam's second moment")                                      \
+         "decay of their second moment")                                       \
     REAL("optimizer.epsilon", optimizer.epsilon, 1e-8, 1e-30, 1, "",           \
-         "adam's epsilon")                                                     \
+         "their epsilon")                                                      \
     REAL("optimizer.weight_decay", optimizer.weight_decay, 0, 0, 1e3, "",      \
-         "this times the weights is added to the gradient")                    \
+         "this times the weights is added to the gradient; adamw "             \
+         "and lamb: to the update")                                            \
+    ENUM("optimizer.staleness", optimizer.staleness, 0, "none|inverse",        \
+         "inverse: the rate of a gradient is divided by how many updates it "  \
+         "comes late")                                                         \
     ENUM("optimizer.schedule", optimizer.schedule, 0, "constant|step|cosine",  \
          "how the rate changes with the samples seen")                         \
     REAL("optimizer.warmup", optimizer.warmup, 0, 0, 1e9, "epochs",            \
@@ -119,6 +132,9 @@
     INT("exchange.speakers", exchange.speakers, 0, 0, 1000000, "ranks",        \
         "members of a group that share out the talking to servers; 0 is all, " \
         "1 only its root")                                                     \
+    ENUM("exchange.placement", exchange.placement, 0, "balanced|layer",        \
+         "balanced: as many parameters on each server; layer: each layer on "  \
+         "one server, in blocks of its own")                                   \
     REAL("exchange.timeout", exchange.timeout, 600, 1, 1e7, "s",               \
          "a peer silent for this long is lost (exit code 6); more than a "     \
          "checkpoint takes")                                                   \

@@ -4,6 +4,9 @@
 #include <inttypes.h>
 #include <limits.h>
 
+#include "common/optim/rule.h"
+#include "common/plan_layers.h"
+
 enum {
     FLOAT_BYTES = 4,
     ALIGN_FLOATS = 16, /* one cache line */
@@ -61,9 +64,51 @@ static int count_speakers(const coh_plan *self, int64_t wanted)
     return (int)count;
 }
 
-coh_status coh_plan_make(const coh_config *config, int64_t parameters,
+/* A rule that takes layers as one must find each in one block. */
+static coh_status check_rule(const coh_config *config, const coh_layer *largest,
+                             coh_err *err)
+{
+    const int64_t bytes = coh_layer_parameters(largest) * FLOAT_BYTES;
+
+    if (!coh_rule_takes_layers(config) || bytes <= config->exchange.block)
+        return COH_OK;
+    return coh_fail(err, COH_E_CONFIG,
+                    "exchange.block: %" PRId64 ", but optimizer.rule needs "
+                    "each layer in one block, and %s has %" PRId64
+                    " bytes of parameters: write exchange.block: %" PRId64
+                    ", or another rule",
+                    config->exchange.block, largest->spec.name, bytes, bytes);
+}
+
+static coh_status cut_by_layers(coh_plan *self, const coh_config *config,
+                                const coh_model *model, coh_err *err)
+{
+    const coh_layer *largest;
+    const int count = coh_plan_layers_count(model, &largest);
+
+    if (count < self->servers)
+        return coh_fail(err, COH_E_LAUNCH,
+                        "servers: %d for a model of %d layers with parameters: "
+                        "use fewer, or exchange.placement: balanced",
+                        self->servers, count);
+    coh_status status = check_rule(config, largest, err);
+    if (status == COH_OK)
+        status = coh_plan_layers_new(
+            model, self->servers > 0 ? self->servers : 1,
+            config->exchange.block / FLOAT_BYTES, &self->layers, err);
+    if (status != COH_OK)
+        return status;
+    self->nblocks = self->layers->nblocks;
+    for (int64_t b = 0; b < self->nblocks; b++)
+        if (self->layers->ranges[b].count > self->block_count)
+            self->block_count = self->layers->ranges[b].count;
+    return COH_OK;
+}
+
+coh_status coh_plan_make(const coh_config *config, const coh_model *model,
                          int ranks, coh_plan *out, coh_err *err)
 {
+    const int64_t parameters = model->parameters;
     int64_t size = config->group_size;
     coh_plan plan = {
         .groups = (int)config->groups,
@@ -93,10 +138,20 @@ coh_status coh_plan_make(const coh_config *config, int64_t parameters,
     plan.step_samples = config->train.group_batch > 0
                             ? config->train.group_batch
                             : config->train.batch * size;
-    cut(&plan, config->exchange.block);
+    coh_status status = COH_OK;
+    if (config->exchange.placement == COH_PLACEMENT_LAYER)
+        status = cut_by_layers(&plan, config, model, err);
+    else
+        cut(&plan, config->exchange.block);
     plan.speakers = count_speakers(&plan, config->exchange.speakers);
-    *out = plan;
-    return COH_OK;
+    if (status == COH_OK)
+        *out = plan;
+    return status;
+}
+
+void coh_plan_fini(coh_plan *self)
+{
+    coh_plan_layers_destroy(&self->layers);
 }
 
 int coh_plan_ranks(const coh_plan *self)
@@ -138,6 +193,8 @@ int coh_plan_server_rank(const coh_plan *self, int server)
 coh_range coh_plan_block(const coh_plan *self, int64_t block)
 {
     COH_ASSERT(block >= 0 && block < self->nblocks);
+    if (self->layers != NULL)
+        return self->layers->ranges[block];
     const int64_t first = block * self->block_count;
     const int64_t left = self->parameters - first;
 
@@ -145,26 +202,66 @@ coh_range coh_plan_block(const coh_plan *self, int64_t block)
                         left < self->block_count ? left : self->block_count };
 }
 
+int coh_plan_owner(const coh_plan *self, int64_t block)
+{
+    return self->layers != NULL ? self->layers->owners[block]
+                                : (int)(block % self->servers);
+}
+
 int64_t coh_plan_owned(const coh_plan *self, int server)
 {
+    const coh_plan_layers *layers = self->layers;
+
     if (server < 0)
         return self->nblocks;
+    if (layers != NULL)
+        return layers->firsts[server + 1] - layers->firsts[server];
     return (self->nblocks - server + self->servers - 1) / self->servers;
 }
 
 int64_t coh_plan_owned_block(const coh_plan *self, int server, int64_t index)
 {
-    return server < 0 ? index : index * self->servers + server;
+    const coh_plan_layers *layers = self->layers;
+
+    if (server < 0)
+        return index;
+    return layers != NULL ? layers->blocks[layers->firsts[server] + index]
+                          : index * self->servers + server;
+}
+
+int64_t coh_plan_owned_index(const coh_plan *self, int server, int64_t block)
+{
+    if (server < 0)
+        return block;
+    return self->layers != NULL ? self->layers->indices[block]
+                                : block / self->servers;
 }
 
 int64_t coh_plan_owned_parameters(const coh_plan *self, int server)
 {
     const int64_t owned = coh_plan_owned(self, server);
+    int64_t sum = 0;
 
-    if (owned == 0)
-        return 0;
-    const int64_t last = coh_plan_owned_block(self, server, owned - 1);
-    return (owned - 1) * self->block_count + coh_plan_block(self, last).count;
+    if (self->layers == NULL && owned > 0) {
+        const int64_t last = coh_plan_owned_block(self, server, owned - 1);
+        return (owned - 1) * self->block_count +
+               coh_plan_block(self, last).count;
+    }
+    for (int64_t i = 0; i < owned; i++)
+        sum +=
+            coh_plan_block(self, coh_plan_owned_block(self, server, i)).count;
+    return sum;
+}
+
+int64_t coh_plan_fullest(const coh_plan *self)
+{
+    int64_t most = 0;
+
+    for (int s = 0; s < self->servers; s++) {
+        const int64_t count = coh_plan_owned_parameters(self, s);
+        most = count > most ? count : most;
+    }
+    return most;
 }
 
 coh_range coh_plan_share(const coh_plan *self, int member, int64_t samples)

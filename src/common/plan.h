@@ -3,14 +3,24 @@
  *
  * Ranks      group 0's workers, group 1's, ..., then the servers. A group's
  *            first worker is its root: it talks to the registrar.
- * Blocks     the flat parameter vector cut into pieces of equal size (the last
- *            one shorter). A block is what is sent, versioned and placed.
+ * Blocks     the flat parameter vector cut into pieces. A block is what is
+ *            sent, versioned and placed.
  * Speakers   the first members of a group: block b's talks to its server for
  *            the group; they take turns.
- * Placement  block b belongs to server b modulo servers, and the blocks are cut
- *            to make as many for each: the fullest server holds the mean and at
- *            most a tenth, whatever the layers. (A model of few parameters a
- *            server is cut so finely that some may own none.)
+ * Placement  balanced: pieces of equal size (the last one shorter); block b
+ *            belongs to server b modulo servers, and the blocks are cut to make
+ *            as many for each: the fullest server holds the mean and at most a
+ *            tenth, whatever the layers. (A model of few parameters a server is
+ *            cut so finely that some may own none.)
+ *            layer: no block holds parameters of two layers, and a layer's
+ *            blocks belong to one server. A layer is one block if
+ *            exchange.block allows, else pieces of equal size. From the largest
+ *            on, each layer goes to the server that has least. What the fullest
+ *            server holds is at least the largest layer; it is at most 4/3 of
+ *            what the best of all ways to deal out whole layers would give
+ *            (Graham, Bounds on Multiprocessing Timing Anomalies, 1969).
+ *
+ * Life: make -> read* -> fini. Copies of a plan borrow from it.
  */
 #ifndef COH_COMMON_PLAN_H
 #define COH_COMMON_PLAN_H
@@ -19,6 +29,7 @@
 #include <stdint.h>
 
 #include "common/config.h"
+#include "common/model.h"
 #include "common/status.h"
 
 /* A run of consecutive elements of the flat vector, or of anything else. */
@@ -26,14 +37,17 @@ typedef struct coh_range {
     int64_t first, count;
 } coh_range;
 
+typedef struct coh_plan_layers coh_plan_layers;
+
 typedef struct coh_plan {
     int groups, group_size, servers; /* all resolved; group_size >= 1 */
     int speakers;                    /* of a group, 1 .. group_size */
     int64_t parameters;
     int64_t nblocks;
-    int64_t block_count;  /* parameters a block; the last may have fewer */
-    int64_t batch;        /* rows of a worker's batch */
-    int64_t step_samples; /* samples a group takes a step, at most */
+    int64_t block_count;     /* parameters of the largest block */
+    int64_t batch;           /* rows of a worker's batch */
+    int64_t step_samples;    /* samples a group takes a step, at most */
+    coh_plan_layers *layers; /* placement layer, owned; else NULL */
 } coh_plan;
 
 typedef struct coh_role {
@@ -44,9 +58,12 @@ typedef struct coh_role {
 } coh_role;
 
 /* ranks: how many were launched; 0 if not known yet (group_size 0 is then 1).
- * Fails with COH_E_LAUNCH: the sum written out, and what to change. */
-coh_status coh_plan_make(const coh_config *config, int64_t parameters,
+ * Fails with COH_E_LAUNCH: the sum written out, and what to change; with
+ * COH_E_CONFIG: a layer that must be one block, for optimizer.rule, and is
+ * larger; with COH_E_NOMEM. */
+coh_status coh_plan_make(const coh_config *config, const coh_model *model,
                          int ranks, coh_plan *out, coh_err *err);
+void coh_plan_fini(coh_plan *self);
 
 int coh_plan_ranks(const coh_plan *self);
 coh_role coh_plan_role(const coh_plan *self, int rank);
@@ -60,11 +77,18 @@ int coh_plan_speaker_rank(const coh_plan *self, int group, int speaker);
 /* The parameters of a block, 0 <= block < nblocks. */
 coh_range coh_plan_block(const coh_plan *self, int64_t block);
 
-/* Blocks that `server` owns: server, server + servers, ... With server -1, all
- * of them: a worker that updates its own weights. */
+/* The server that owns a block, servers > 0. */
+int coh_plan_owner(const coh_plan *self, int64_t block);
+
+/* Blocks that `server` owns, from the lowest on. With server -1, all of them: a
+ * worker that updates its own weights. */
 int64_t coh_plan_owned(const coh_plan *self, int server);
 int64_t coh_plan_owned_block(const coh_plan *self, int server, int64_t index);
+int64_t coh_plan_owned_index(const coh_plan *self, int server, int64_t block);
 int64_t coh_plan_owned_parameters(const coh_plan *self, int server);
+
+/* Parameters of the server that owns most. servers > 0. */
+int64_t coh_plan_fullest(const coh_plan *self);
 
 /* What of a group's `samples` positions falls to `member`: each is filled up to
  * the batch in turn. count may be 0. */

@@ -119,7 +119,8 @@ static void apply(coh_inbox *self, corner *c)
     bins[c->reply.staleness < COH_STALENESS_BINS ? c->reply.staleness
                                                  : COH_STALENESS_BINS - 1]++;
     coh_shard_apply(self->shard, push->block, c->gradient, push->weight,
-                    coh_schedule_rate(self->schedule, push->clock));
+                    coh_schedule_late_rate(self->schedule, push->clock,
+                                           c->reply.staleness));
 }
 
 static coh_status handle(coh_inbox *self, corner *c, coh_err *err)

@@ -70,7 +70,7 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
         blocks[b].push.block = b;
         if (plan->servers > 0)
             blocks[b].server_rank =
-                coh_plan_server_rank(plan, (int)(b % plan->servers));
+                coh_plan_server_rank(plan, coh_plan_owner(plan, b));
     }
     *self = (coh_exchange){ .plan = plan,
                             .roles = roles,

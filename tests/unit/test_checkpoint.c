@@ -63,6 +63,7 @@ static void setup(void)
         .fingerprint = 987654321,
         .parts = SERVERS,
         .block_count = 16,
+        .rule = COH_RULE_ADAM,
         .best_score = 0.1,
         .best_step = 7,
         .normal = { .channels = 2,
@@ -445,7 +446,8 @@ START_TEST(another_topology_is_refused_with_the_mending)
     ck_assert_int_eq(
         coh_checkpoint_read_part(scratch_path("new"), &other, 0, shard, &err),
         COH_E_CONFIG);
-    ck_assert_ptr_nonnull(strstr(err.text, "servers and exchange.block"));
+    ck_assert_ptr_nonnull(
+        strstr(err.text, "servers, exchange.placement and block"));
     ck_assert_ptr_nonnull(strstr(err.text, scratch_path("new")));
     ck_assert_int_eq(coh_status_exit_code(COH_E_CONFIG), 2);
     coh_shard_destroy(&shard);

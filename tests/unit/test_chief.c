@@ -26,8 +26,7 @@ static void begin(const char *more, coh_progress from)
              more);
     config = config_of(text);
     ck_assert_int_eq(coh_model_new(config, &model, &err), COH_OK);
-    ck_assert_int_eq(coh_plan_make(config, model->parameters, 1, &plan, &err),
-                     COH_OK);
+    ck_assert_int_eq(coh_plan_make(config, model, 1, &plan, &err), COH_OK);
     ck_assert_int_eq(coh_log_new('W', 0, false, &log_of, &err), COH_OK);
     const coh_journal_facts facts = { .config = config,
                                       .model = model,

@@ -228,6 +228,14 @@ static const struct {
     { "groups: 2\nservers: 0\n" DATA MODEL, "job.yaml:2:10: servers: 0, but" },
     { "optimizer: {rate: 0}\n" DATA MODEL,
       "job.yaml:1:19: optimizer.rate: 0 trains nothing; it must be above 0" },
+    { "optimizer: {rule: adam, momentum_auto: true}\n" DATA MODEL,
+      "job.yaml:1:40: optimizer.momentum_auto: true, but optimizer.rule has no "
+      "momentum; write rule: sgd, nesterov or lars" },
+    { "optimizer: {rule: lars}\n" DATA MODEL,
+      "job.yaml:1:19: optimizer.rule: lars and lamb measure whole layers; "
+      "write exchange: {placement: layer}" },
+    { "optimizer: {rule: lamb}\nexchange: {placement: x}\n" DATA MODEL,
+      "exchange.placement: 'x' is none of balanced, layer" },
     { "train: {epochs: 0}\n" DATA MODEL,
       "job.yaml:1:17: train.epochs: 0 with train.steps 0 has no end" },
     { "run: {name: a/b}\n" DATA MODEL, "job.yaml:1:13: run.name: 'a/b' cannot "

@@ -230,11 +230,12 @@ static const struct {
     { "train: {epochs: [1]}", "(number)" },
     { "policy: asynch", "job.yaml:3:9: policy: 'asynch' is none of async; did "
                         "you mean async?" },
-    { "optimizer: {rule: Adam}", "'Adam' is none of sgd, adam; did you mean "
-                                 "adam?" },
-    { "optimizer: {rule: lion}", "'lion' is none of sgd, adam" },
+    { "optimizer: {rule: Adam}", "'Adam' is none of sgd, nesterov, adam, "
+                                 "adamw, lars, lamb; did you mean adam?" },
+    { "optimizer: {rule: lion}", "'lion' is none of sgd, nesterov, adam, "
+                                 "adamw, lars, lamb" },
     { "optimizer: {rule: [sgd]}", "a list stands where one value is wanted "
-                                  "(name); sgd, adam" },
+                                  "(name); sgd, nesterov" },
     { "run: {out: [a]}", "run.out: a list stands where one value is wanted "
                          "(text)" },
     { "run: {out: {a: b}}", "run.out: a mapping stands" },

@@ -108,7 +108,9 @@ START_TEST(a_written_config_loads_to_the_same)
         "  report_every: 0.1}\n"
         "train: {batch: 3, group_batch: 7, epochs: 0.3333333333333333,\n"
         "  steps: 11}\n"
-        "optimizer: {rule: adam, rate: 1e-7, momentum: 0.5, beta1: 0.1,\n"
+        "optimizer: {rule: nesterov, rate: 1e-7, momentum: 0.5, beta1: 0.1,\n"
+        "  momentum_auto: yes, momentum_auto_factor: 2, staleness: inverse, "
+        "trust: 5,\n"
         "  beta2: 0.2, epsilon: 1.2345678901234567e-9, weight_decay: 3,\n"
         "  schedule: step, warmup: 4, step_every: 5, step_factor: 0.7,\n"
         "  final_rate: 0.1}\n"
@@ -119,7 +121,7 @@ START_TEST(a_written_config_loads_to_the_same)
         "  normalize: max, normalize_over: global, normalize_samples: 12,\n"
         "  classes: 13, train_samples: 14, test_samples: 15, unlabelled: 0.3,\n"
         "  prefetch: 16}\n"
-        "exchange: {block: 65536, timeout: 17}\n"
+        "exchange: {block: 65536, placement: layer, timeout: 17}\n"
         "eval: {every: 18, batch: 19, select: best}\n"
         "checkpoint: {every: 20, keep: 21}\ncompute: {threads: 22}\n"
         "model:\n  input: [3, 224, 128]\n"
@@ -307,7 +309,8 @@ START_TEST(the_help_has_every_key_layer_and_sentence)
 
     ck_assert_ptr_nonnull(strstr(text, "train.batch: 32\n"));
     ck_assert_ptr_nonnull(strstr(text, "(integer, 1 to 1000000 samples)"));
-    ck_assert_ptr_nonnull(strstr(text, "(sgd, adam)"));
+    ck_assert_ptr_nonnull(
+        strstr(text, "(sgd, nesterov, adam, adamw, lars, lamb)"));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         ck_assert_msg(strlen(line) < 80, "%s", line);
     free(text);

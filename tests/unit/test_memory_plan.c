@@ -29,14 +29,15 @@ static job job_of(const char *text, int ranks)
 
     err = COH_ERR_INIT;
     ck_assert_int_eq(coh_model_new(it.config, &it.model, &err), COH_OK);
-    ck_assert_msg(coh_plan_make(it.config, it.model->parameters, ranks,
-                                &it.plan, &err) == COH_OK,
+    ck_assert_msg(coh_plan_make(it.config, it.model, ranks, &it.plan, &err) ==
+                      COH_OK,
                   "%s", err.text);
     return it;
 }
 
 static void end(job *it)
 {
+    coh_plan_fini(&it->plan);
     coh_model_destroy(&it->model);
     coh_config_destroy(&it->config);
 }
@@ -137,7 +138,9 @@ START_TEST(what_is_predicted_of_a_network_is_what_it_takes)
                      COH_OK);
     const int64_t taken = coh_resident_bytes() - before;
     ck_assert_int_gt(taken, bytes.train - 2 * MIB);
+#ifndef __SANITIZE_THREAD__ /* keeps four bytes or more for each */
     ck_assert_int_lt(taken, bytes.train + bytes.train / 4);
+#endif
     compute.destroy(&compute.self);
     end(&it);
 }

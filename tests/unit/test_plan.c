@@ -1,6 +1,7 @@
 /* test_plan.c - ranks, blocks, servers, shares (src/common/plan.h). No MPI. */
 #include "common/plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,8 @@
 
 static coh_config *config;
 static coh_err err;
+static const coh_model some = { .parameters = 100000 };
+static const coh_model few = { .parameters = 11 };
 
 static void setup(void)
 {
@@ -23,13 +26,13 @@ static void teardown(void)
 static coh_plan plan_of(int groups, int group_size, int servers, int ranks,
                         int64_t parameters)
 {
+    const coh_model model = { .parameters = parameters };
     coh_plan plan;
 
     config->groups = groups;
     config->group_size = group_size;
     config->servers = servers;
-    const coh_status status =
-        coh_plan_make(config, parameters, ranks, &plan, &err);
+    const coh_status status = coh_plan_make(config, &model, ranks, &plan, &err);
     ck_assert_msg(status == COH_OK, "%s", err.text);
     return plan;
 }
@@ -101,7 +104,7 @@ START_TEST(a_wrong_number_of_ranks_is_refused_with_the_sum)
     config->group_size = misfits[_i].size;
     config->servers = misfits[_i].servers;
     const coh_status status =
-        coh_plan_make(config, 100000, misfits[_i].ranks, &plan, &err);
+        coh_plan_make(config, &some, misfits[_i].ranks, &plan, &err);
     ck_assert_int_eq(status, COH_E_LAUNCH);
     ck_assert_int_eq(coh_status_exit_code(status), 4);
     must_say(&err, misfits[_i].sum);
@@ -115,7 +118,7 @@ START_TEST(more_ranks_than_an_int_can_count_are_refused)
     coh_plan plan;
 
     config->groups = config->group_size = 1000000;
-    ck_assert_int_eq(coh_plan_make(config, 100000, 0, &plan, &err),
+    ck_assert_int_eq(coh_plan_make(config, &some, 0, &plan, &err),
                      COH_E_LAUNCH);
 }
 END_TEST
@@ -125,7 +128,7 @@ START_TEST(more_servers_than_parameters_are_refused)
     coh_plan plan;
 
     config->servers = 12;
-    ck_assert_int_eq(coh_plan_make(config, 11, 0, &plan, &err), COH_E_LAUNCH);
+    ck_assert_int_eq(coh_plan_make(config, &few, 0, &plan, &err), COH_E_LAUNCH);
     must_say(&err, "servers: 12 for a model of 11 parameters");
 }
 END_TEST
@@ -166,7 +169,8 @@ static void check_owners(const coh_plan *plan)
         int64_t sum = 0;
         for (int64_t i = 0; i < owned; i++) {
             const int64_t b = coh_plan_owned_block(plan, s, i);
-            wrong += s >= 0 && b % plan->servers != s;
+            wrong += s >= 0 && coh_plan_owner(plan, b) != s;
+            wrong += coh_plan_owned_index(plan, s, b) != i;
             sum += coh_plan_block(plan, b).count;
         }
         ck_assert_int_eq(coh_plan_owned_parameters(plan, s), sum);
@@ -231,6 +235,167 @@ START_TEST(blocks_of_a_large_model_start_at_cache_lines)
         ck_assert_int_eq(coh_plan_block(&plan, b).first % 16, 0);
 }
 END_TEST
+
+/* --- Placement by layers -------------------------------------------------- */
+
+/* Layers with so many parameters; 0 ends. */
+enum { LAYERS_MAX = 12 };
+static const int64_t nets[][LAYERS_MAX] = {
+    { 1 },
+    { 160, 4640, 128, 202000 },
+    { 3584, 147584, 147584, 147584, 147584, 258 },
+    { 5, 4, 3, 3, 3 },
+    { 1000000, 1, 1000000, 7, 400000, 300000, 300000 },
+    { 16384, 16385, 32768, 32769, 262144, 262145 },
+};
+enum { NETS = sizeof nets / sizeof nets[0] };
+
+/* Layers without parameters stand between those with. */
+static coh_model model_of(const int64_t *counts, coh_layer *layers)
+{
+    coh_model model = { .layers = layers };
+
+    memset(layers, 0, 2 * LAYERS_MAX * sizeof *layers);
+    for (int i = 0; i < LAYERS_MAX && counts[i] > 0; i++) {
+        coh_layer *layer = &layers[2 * i];
+        snprintf(layer->spec.name, sizeof layer->spec.name, "layer%d", i);
+        layer->weight_first = model.parameters;
+        layer->weight_count = counts[i] - counts[i] / 4;
+        layer->bias_count = counts[i] / 4;
+        model.parameters += counts[i];
+        model.nlayers += 2;
+    }
+    return model;
+}
+
+static coh_status plan_layers(int net, int servers, coh_plan *out)
+{
+    coh_layer layers[2 * LAYERS_MAX];
+    const coh_model model = model_of(nets[net], layers);
+
+    config->servers = servers;
+    config->exchange.placement = COH_PLACEMENT_LAYER;
+    return coh_plan_make(config, &model, 0, out, &err);
+}
+
+static int layers_in(int net)
+{
+    int count = 0;
+
+    while (count < LAYERS_MAX && nets[net][count] > 0)
+        count++;
+    return count;
+}
+
+/* No block reaches over a layer's end, and a layer has one owner. */
+static void check_layers(const coh_plan *plan, int net)
+{
+    int64_t b = 0, end = 0;
+
+    for (int l = 0; l < layers_in(net); l++) {
+        const int owner = plan->servers > 0 ? coh_plan_owner(plan, b) : 0;
+        end += nets[net][l];
+        for (int64_t at = end - nets[net][l]; at < end; b++) {
+            const coh_range range = coh_plan_block(plan, b);
+            ck_assert_int_eq(range.first, at);
+            ck_assert_int_le(range.count * 4, config->exchange.block);
+            if (plan->servers > 0)
+                ck_assert_int_eq(coh_plan_owner(plan, b), owner);
+            at += range.count;
+            ck_assert_int_le(at, end);
+        }
+    }
+    ck_assert_int_eq(b, plan->nblocks);
+}
+
+START_TEST(blocks_end_with_layers_and_a_layer_has_one_owner)
+{
+    const int64_t options[] = { 65536, 1048576 };
+
+    for (int k = 0; k < 2; k++)
+        for (int servers = 0; servers <= layers_in(_i); servers++) {
+            coh_plan plan;
+            config->exchange.block = options[k];
+            ck_assert_int_eq(plan_layers(_i, servers, &plan), COH_OK);
+            check_cover(&plan);
+            check_owners(&plan);
+            check_layers(&plan, _i);
+            coh_plan_fini(&plan);
+        }
+}
+END_TEST
+
+START_TEST(a_layer_that_fits_is_one_block)
+{
+    coh_plan plan;
+    config->exchange.block = 262144 * 4;
+
+    ck_assert_int_eq(plan_layers(5, 2, &plan), COH_OK);
+    ck_assert_int_eq(plan.nblocks, 7); /* the last is one too large */
+    ck_assert_int_eq(plan.block_count, 262144);
+    coh_plan_fini(&plan);
+}
+END_TEST
+
+/* 5, 4, 3, 3, 3 over two: greedy gives 5 + 3 and 4 + 3 + 3. */
+START_TEST(the_largest_layer_goes_first_to_the_emptiest_server)
+{
+    const int owners[] = { 0, 1, 1, 0, 1 };
+    coh_plan plan;
+
+    ck_assert_int_eq(plan_layers(3, 2, &plan), COH_OK);
+    for (int b = 0; b < 5; b++)
+        ck_assert_int_eq(coh_plan_owner(&plan, b), owners[b]);
+    ck_assert_int_eq(coh_plan_owned_parameters(&plan, 0), 8);
+    ck_assert_int_eq(coh_plan_owned_parameters(&plan, 1), 10);
+    ck_assert_int_eq(coh_plan_fullest(&plan), 10);
+    coh_plan_fini(&plan);
+}
+END_TEST
+
+START_TEST(with_as_many_servers_as_layers_each_has_one)
+{
+    coh_plan plan;
+
+    ck_assert_int_eq(plan_layers(2, 6, &plan), COH_OK);
+    for (int s = 0; s < 6; s++)
+        ck_assert_int_eq(coh_plan_owned(&plan, s), 1);
+    coh_plan_fini(&plan);
+}
+END_TEST
+
+START_TEST(more_servers_than_layers_are_refused)
+{
+    coh_plan plan = { .groups = -1 };
+
+    ck_assert_int_eq(plan_layers(2, 7, &plan), COH_E_LAUNCH);
+    must_say(&err, "servers: 7 for a model of 6 layers with parameters: use "
+                   "fewer, or exchange.placement: balanced");
+    ck_assert_int_eq(plan.groups, -1); /* untouched */
+}
+END_TEST
+
+START_TEST(a_rule_that_takes_layers_needs_each_in_one_block)
+{
+    coh_plan plan;
+
+    config->optimizer.rule = COH_RULE_LARS;
+    config->exchange.block = 590336; /* 4 x 147584 */
+    ck_assert_int_eq(plan_layers(2, 2, &plan), COH_OK);
+    ck_assert_int_eq(plan.nblocks, 6);
+    coh_plan_fini(&plan);
+    config->exchange.block = 590335;
+    ck_assert_int_eq(plan_layers(2, 2, &plan), COH_E_CONFIG);
+    must_say(&err, "exchange.block: 590335, but optimizer.rule needs each "
+                   "layer in one block, and layer1 has 590336 bytes of "
+                   "parameters: write exchange.block: 590336, or another");
+    config->optimizer.rule = COH_RULE_ADAMW;
+    ck_assert_int_eq(plan_layers(2, 2, &plan), COH_OK);
+    coh_plan_fini(&plan);
+}
+END_TEST
+
+/* --- Samples -------------------------------------------------------------- */
 
 /* batch, group_batch, group_size. */
 static const int64_t batches[][3] = { { 8, 0, 4 },     { 1, 0, 1 },
@@ -330,6 +495,17 @@ static Suite *plan_suite(void)
     tcase_add_test(blocks, blocks_of_a_large_model_start_at_cache_lines);
     tcase_add_test(blocks, speakers_take_turns_and_are_members);
     suite_add_tcase(suite, blocks);
+
+    TCase *layers = tcase_create("layers");
+    tcase_add_checked_fixture(layers, setup, teardown);
+    tcase_add_loop_test(
+        layers, blocks_end_with_layers_and_a_layer_has_one_owner, 0, NETS);
+    tcase_add_test(layers, a_layer_that_fits_is_one_block);
+    tcase_add_test(layers, the_largest_layer_goes_first_to_the_emptiest_server);
+    tcase_add_test(layers, with_as_many_servers_as_layers_each_has_one);
+    tcase_add_test(layers, more_servers_than_layers_are_refused);
+    tcase_add_test(layers, a_rule_that_takes_layers_needs_each_in_one_block);
+    suite_add_tcase(suite, layers);
 
     TCase *shares = tcase_create("shares");
     tcase_add_checked_fixture(shares, setup, teardown);

@@ -11,7 +11,7 @@
 #include "common/rng.h"
 #include "support/config_text.h"
 
-enum { N = 101, UPDATES = 50 };
+enum { N = 2501, UPDATES = 50 }; /* more than two pieces of LAMB's */
 static const double tolerance = 1e-5;
 
 static float w[N], m[N], v[N], gradient[N];
@@ -48,17 +48,102 @@ static void sgd_step(const coh_rule *rule, double rate, double scale)
     }
 }
 
-static void adam_step(const coh_rule *rule, double rate, double scale, int t)
+/* With the velocity kept at the point looked ahead to, as in the paper; the
+ * weights of the rule are that point: w' = w - r mu v. */
+static void nesterov_step(const coh_rule *rule, double rate, double scale)
 {
-    const double b1 = (double)rule->beta1, b2 = (double)rule->beta2;
+    const double mu = (double)rule->momentum;
 
     for (int i = 0; i < N; i++) {
         const double g =
             (double)gradient[i] * scale + (double)rule->weight_decay * wd[i];
+        const double behind = wd[i] + rate * mu * md[i];
+        md[i] = mu * md[i] + g;
+        wd[i] = behind - rate * md[i] - rate * mu * md[i];
+    }
+}
+
+static void adam_step(const coh_rule *rule, double rate, double scale, int t)
+{
+    const double b1 = (double)rule->beta1, b2 = (double)rule->beta2;
+    const bool is_w = rule->kind == COH_RULE_ADAMW;
+    const double decay = (double)rule->weight_decay;
+
+    for (int i = 0; i < N; i++) {
+        const double g =
+            (double)gradient[i] * scale + (is_w ? 0 : decay * wd[i]);
+        if (is_w)
+            wd[i] -= rate * decay * wd[i];
         md[i] = b1 * md[i] + (1 - b1) * g;
         vd[i] = b2 * vd[i] + (1 - b2) * g * g;
         wd[i] -= rate * (md[i] / (1 - pow(b1, t))) /
                  (sqrt(vd[i] / (1 - pow(b2, t))) + (double)rule->epsilon);
+    }
+}
+
+static double norm(const double x[N])
+{
+    double sum = 0;
+
+    for (int i = 0; i < N; i++)
+        sum += x[i] * x[i];
+    return sqrt(sum);
+}
+
+static void lars_step(const coh_rule *rule, double rate, double scale)
+{
+    const double decay = (double)rule->weight_decay;
+    double d[N];
+
+    for (int i = 0; i < N; i++)
+        d[i] = (double)gradient[i] * scale;
+    const double local =
+        (double)rule->trust * norm(wd) / (norm(d) + decay * norm(wd));
+    for (int i = 0; i < N; i++) {
+        md[i] = (double)rule->momentum * md[i] +
+                rate * local * (d[i] + decay * wd[i]);
+        wd[i] -= md[i];
+    }
+}
+
+static void lamb_step(const coh_rule *rule, double rate, double scale, int t)
+{
+    const double b1 = (double)rule->beta1, b2 = (double)rule->beta2;
+    double u[N];
+
+    for (int i = 0; i < N; i++) {
+        const double g = (double)gradient[i] * scale;
+        md[i] = b1 * md[i] + (1 - b1) * g;
+        vd[i] = b2 * vd[i] + (1 - b2) * g * g;
+        u[i] = (md[i] / (1 - pow(b1, t))) /
+                   (sqrt(vd[i] / (1 - pow(b2, t))) + (double)rule->epsilon) +
+               (double)rule->weight_decay * wd[i];
+    }
+    const double local = rate * norm(wd) / norm(u);
+    for (int i = 0; i < N; i++)
+        wd[i] -= local * u[i];
+}
+
+static void reference_step(const coh_rule *rule, double rate, double scale,
+                           int t)
+{
+    switch (rule->kind) {
+    case COH_RULE_SGD:
+        sgd_step(rule, rate, scale);
+        return;
+    case COH_RULE_NESTEROV:
+        nesterov_step(rule, rate, scale);
+        return;
+    case COH_RULE_ADAM:
+    case COH_RULE_ADAMW:
+        adam_step(rule, rate, scale, t);
+        return;
+    case COH_RULE_LARS:
+        lars_step(rule, rate, scale);
+        return;
+    case COH_RULE_LAMB:
+        lamb_step(rule, rate, scale, t);
+        return;
     }
 }
 
@@ -73,8 +158,28 @@ static const coh_rule rules[] = {
       .epsilon = 1e-3f,
       .weight_decay = 1e-2f },
     { .kind = COH_RULE_ADAM, .epsilon = 1e-6f },
+    { .kind = COH_RULE_NESTEROV },
+    { .kind = COH_RULE_NESTEROV, .momentum = 0.9f, .weight_decay = 5e-4f },
+    { .kind = COH_RULE_ADAMW,
+      .beta1 = 0.9f,
+      .beta2 = 0.999f,
+      .epsilon = 1e-8f,
+      .weight_decay = 0.5f },
+    { .kind = COH_RULE_ADAMW, .beta1 = 0.5f, .beta2 = 0.9f, .epsilon = 1e-3f },
+    /* These measure what they are given: */
+    { .kind = COH_RULE_LARS, .momentum = 0.9f, .trust = 0.5f },
+    { .kind = COH_RULE_LARS,
+      .momentum = 0.5f,
+      .trust = 2,
+      .weight_decay = 0.25f },
+    { .kind = COH_RULE_LAMB, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-6f },
+    { .kind = COH_RULE_LAMB,
+      .beta1 = 0.5f,
+      .beta2 = 0.9f,
+      .epsilon = 1e-3f,
+      .weight_decay = 0.25f },
 };
-enum { RULES = sizeof rules / sizeof rules[0] };
+enum { RULES = sizeof rules / sizeof rules[0], ELEMENTWISE = RULES - 4 };
 
 START_TEST(a_rule_follows_its_formula)
 {
@@ -85,10 +190,7 @@ START_TEST(a_rule_follows_its_formula)
     for (int t = 1; t <= UPDATES; t++) {
         draw(gradient, (uint32_t)t);
         coh_rule_apply(rule, rate, t, N, gradient, scale, w, slots);
-        if (rule->kind == COH_RULE_SGD)
-            sgd_step(rule, (double)rate, (double)scale);
-        else
-            adam_step(rule, (double)rate, (double)scale, t);
+        reference_step(rule, (double)rate, (double)scale, t);
     }
     for (int i = 0; i < N; i++)
         ck_assert_double_eq_tol((double)w[i], wd[i], tolerance);
@@ -125,13 +227,99 @@ START_TEST(the_first_update_of_adam_is_the_rate)
 }
 END_TEST
 
+/* Powers of two: exact in float32. v = 0.5 x 4 + 1, w = 8 - 2 (1 + 0.5 x 3). */
+START_TEST(nesterov_steps_from_where_the_momentum_leads)
+{
+    const coh_rule rule = { .kind = COH_RULE_NESTEROV, .momentum = 0.5f };
+    float w1 = 8, slot = 4;
+    const float one = 1;
+    float *const slots[COH_SLOTS_MAX] = { &slot, NULL };
+
+    coh_rule_apply(&rule, 2, 1, 1, &one, 1, &w1, slots);
+    ck_assert_float_eq(slot, 3);
+    ck_assert_float_eq(w1, 3);
+}
+END_TEST
+
+/* Without a gradient only decay is left, and the moments see none of it. */
+START_TEST(adamw_decays_the_weights_apart_from_the_moments)
+{
+    const coh_rule rule = { .kind = COH_RULE_ADAMW,
+                            .beta1 = 0.9f,
+                            .beta2 = 0.999f,
+                            .epsilon = 1e-8f,
+                            .weight_decay = 0.25f };
+    float w1 = 8, m1 = 0, v1 = 0;
+    const float zero = 0;
+    float *const slots[COH_SLOTS_MAX] = { &m1, &v1 };
+
+    coh_rule_apply(&rule, 0.5f, 1, 1, &zero, 1, &w1, slots);
+    ck_assert_float_eq(w1, 7);
+    ck_assert_float_eq(m1, 0);
+    ck_assert_float_eq(v1, 0);
+}
+END_TEST
+
+/* Powers of two: exact in float32. |w| = 8, |d| = 2: l = 0.5 x 8 / 2 = 2. */
+START_TEST(lars_measures_the_gradient_by_the_weights)
+{
+    const coh_rule rule = { .kind = COH_RULE_LARS, .trust = 0.5f };
+    float two[2] = { 8, 0 }, slot[2] = { 0 };
+    const float d[2] = { 0, 4 };
+    float *const slots[COH_SLOTS_MAX] = { slot, NULL };
+
+    coh_rule_apply(&rule, 0.25f, 1, 2, d, 0.5f, two, slots);
+    ck_assert_float_eq(two[0], 8);
+    ck_assert_float_eq(two[1], -1); /* - 0.25 x 2 x 2 */
+    ck_assert_float_eq(slot[1], 1); /* the rate is inside */
+}
+END_TEST
+
+/* However large the gradient: |update| = rate |w|. */
+START_TEST(an_update_of_lamb_is_as_long_as_the_rate_says)
+{
+    const coh_rule rule = rules[RULES - 2];
+    float *const slots[COH_SLOTS_MAX] = { m, v };
+    double before[N], change[N];
+
+    memcpy(before, wd, sizeof wd);
+    draw(gradient, 1);
+    coh_rule_apply(&rule, 0.125f, 1, N, gradient, 1000, w, slots);
+    for (int i = 0; i < N; i++)
+        change[i] = (double)w[i] - before[i];
+    ck_assert_double_eq_tol(norm(change), 0.125 * norm(before), 1e-4);
+}
+END_TEST
+
+/* Nothing to measure by: as without the measure. */
+START_TEST(a_layer_of_zeros_still_moves)
+{
+    const coh_rule lars = { .kind = COH_RULE_LARS, .trust = 0.5f };
+    const coh_rule lamb = rules[RULES - 2];
+    const float d = 2;
+    float zero = 0, slot[2] = { 0 };
+    float *const slots[COH_SLOTS_MAX] = { &slot[0], &slot[1] };
+
+    coh_rule_apply(&lars, 0.25f, 1, 1, &d, 1, &zero, slots);
+    ck_assert_float_eq(zero, -0.5f);
+    zero = slot[0] = 0;
+    coh_rule_apply(&lamb, 0.25f, 1, 1, &d, 1, &zero, slots);
+    ck_assert_float_eq_tol(zero, -0.25f, 1e-6f);
+    zero = slot[0] = slot[1] = 0;
+    const float none = 0;
+    coh_rule_apply(&lars, 0.25f, 1, 1, &none, 1, &zero, slots);
+    coh_rule_apply(&lamb, 0.25f, 1, 1, &none, 1, &zero, slots);
+    ck_assert_float_eq(zero, 0);
+}
+END_TEST
+
 /* The vector may be cut anywhere: each element's bits are its own. */
 START_TEST(an_update_in_pieces_gives_the_same_bits)
 {
     const coh_rule *rule = &rules[_i];
     float w2[N], m2[N] = { 0 }, v2[N] = { 0 };
     float *const all[COH_SLOTS_MAX] = { m, v };
-    const int cuts[] = { 0, 1, 18, 35, 100, N };
+    const int cuts[] = { 0, 1, 18, 35, 1000, N };
 
     memcpy(w2, w, sizeof w);
     for (int t = 1; t <= 3; t++) {
@@ -165,7 +353,7 @@ START_TEST(a_rule_is_what_the_config_says)
 {
     coh_config *config = config_of(
         DATA MODEL "optimizer: {rule: adam, beta1: 0.5, beta2: 0.25, epsilon: "
-                   "0.125, weight_decay: 2, momentum: 0.75}\n");
+                   "0.125, weight_decay: 2, momentum: 0.75, trust: 4}\n");
     const coh_rule rule = coh_rule_of(config);
 
     ck_assert_int_eq(rule.kind, COH_RULE_ADAM);
@@ -174,8 +362,12 @@ START_TEST(a_rule_is_what_the_config_says)
     ck_assert_float_eq(rule.epsilon, 0.125f);
     ck_assert_float_eq(rule.weight_decay, 2);
     ck_assert_float_eq(rule.momentum, 0.75f);
+    ck_assert_float_eq(rule.trust, 4);
     ck_assert_int_eq(coh_rule_slots(&rule), 2);
     ck_assert_int_eq(coh_rule_slots(&rules[0]), 1);
+    ck_assert_int_eq(coh_rule_slots(&rules[RULES - 4]), 1);
+    ck_assert_int_eq(coh_rule_slots(&rules[RULES - 1]), 2);
+    ck_assert(!coh_rule_takes_layers(config));
     coh_config_destroy(&config);
 }
 END_TEST
@@ -188,8 +380,13 @@ static Suite *rule_suite(void)
     tcase_add_loop_test(core, a_rule_follows_its_formula, 0, RULES);
     tcase_add_test(core, weight_decay_is_added_to_the_mean_gradient);
     tcase_add_test(core, the_first_update_of_adam_is_the_rate);
+    tcase_add_test(core, nesterov_steps_from_where_the_momentum_leads);
+    tcase_add_test(core, adamw_decays_the_weights_apart_from_the_moments);
     tcase_add_loop_test(core, an_update_in_pieces_gives_the_same_bits, 0,
-                        RULES);
+                        ELEMENTWISE);
+    tcase_add_test(core, lars_measures_the_gradient_by_the_weights);
+    tcase_add_test(core, an_update_of_lamb_is_as_long_as_the_rate_says);
+    tcase_add_test(core, a_layer_of_zeros_still_moves);
     tcase_add_test(core,
                    an_average_moves_towards_the_mean_of_what_was_measured);
     tcase_add_test(core, a_rule_is_what_the_config_says);

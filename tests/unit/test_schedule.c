@@ -138,6 +138,46 @@ START_TEST(the_total_is_what_epochs_and_steps_train_on)
 }
 END_TEST
 
+START_TEST(a_late_gradient_has_the_rate_divided_by_its_staleness)
+{
+    const coh_schedule schedule =
+        schedule_of("staleness: inverse, schedule: step, step_every: 2");
+
+    ck_assert_float_eq(coh_schedule_late_rate(&schedule, 0, 0), 0.5f);
+    ck_assert_float_eq(coh_schedule_late_rate(&schedule, 0, 1), 0.5f);
+    ck_assert_float_eq(coh_schedule_late_rate(&schedule, 0, 2), 0.25f);
+    ck_assert_float_eq(coh_schedule_late_rate(&schedule, 0, 8), 0.0625f);
+    ck_assert_float_eq_tol(coh_schedule_late_rate(&schedule, 2 * EPOCH, 5),
+                           0.01f, 1e-8f);
+}
+END_TEST
+
+START_TEST(staleness_does_not_matter_unless_asked_for)
+{
+    const coh_schedule schedule = schedule_of("schedule: constant");
+
+    ck_assert_float_eq(coh_schedule_late_rate(&schedule, 0, 8), 0.5f);
+}
+END_TEST
+
+/* groups: 4 with momentum 0.75 is no momentum, and the rate x 4. */
+START_TEST(momentum_auto_raises_the_whole_schedule)
+{
+    const char *set[] = { "groups=4", "servers=1" };
+    coh_config *config = config_of_sets(
+        DATA MODEL "train: {epochs: 8}\n"
+                   "optimizer: {rate: 0.5, momentum: 0.75, momentum_auto: "
+                   "true, schedule: cosine, final_rate: 0.25, warmup: 1}\n",
+        set, 2);
+    const coh_schedule schedule = coh_schedule_of(config, EPOCH, STEP);
+
+    expect(&schedule, 0, 2.0 * STEP / EPOCH);
+    expect(&schedule, EPOCH, 2);
+    expect(&schedule, 8 * EPOCH, 1);
+    coh_config_destroy(&config);
+}
+END_TEST
+
 static Suite *schedule_suite(void)
 {
     Suite *suite = suite_create("schedule");
@@ -152,6 +192,9 @@ static Suite *schedule_suite(void)
     tcase_add_test(core, the_number_of_groups_does_not_change_the_schedule);
     tcase_add_loop_test(core, the_total_is_what_epochs_and_steps_train_on, 0,
                         TOTALS);
+    tcase_add_test(core, a_late_gradient_has_the_rate_divided_by_its_staleness);
+    tcase_add_test(core, staleness_does_not_matter_unless_asked_for);
+    tcase_add_test(core, momentum_auto_raises_the_whole_schedule);
     suite_add_tcase(suite, core);
     return suite;
 }

@@ -3,6 +3,7 @@
 #include "common/optim/shard.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/rng.h"
 #include "support/check_run.h"
@@ -23,6 +24,8 @@ static coh_plan plan_of(int servers)
 static const coh_rule rules[] = {
     { .kind = COH_RULE_SGD, .momentum = 0.9f, .weight_decay = 0.01f },
     { .kind = COH_RULE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f },
+    { .kind = COH_RULE_LARS, .momentum = 0.5f, .trust = 0.5f },
+    { .kind = COH_RULE_LAMB, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f },
 };
 
 static const coh_statistics no_statistics;
@@ -239,6 +242,89 @@ START_TEST(running_statistics_are_averages_whatever_the_rule)
 }
 END_TEST
 
+/* Layers of 40, 10 and 17 parameters, the second with 4 statistics at its end,
+ * and the plans that have them whole. */
+static coh_statistic last_four[] = { { 46, 4, 0.75 } };
+static const coh_statistics of_second = { 1, last_four };
+static coh_layer three[] = {
+    { .weight_count = 30, .bias_count = 10 },
+    { .weight_count = 3, .bias_count = 3, .statistic_count = 4 },
+    { .weight_count = 17 },
+};
+
+static coh_plan plan_of_layers(int servers)
+{
+    const coh_model model = { .nlayers = 3,
+                              .layers = three,
+                              .parameters = PARAMETERS };
+    coh_config config = { .groups = 1, .group_size = 1, .servers = servers };
+    coh_plan plan;
+
+    config.train.batch = 1;
+    config.exchange.block = 65536;
+    config.exchange.placement = COH_PLACEMENT_LAYER;
+    ck_assert_int_eq(coh_plan_make(&config, &model, 0, &plan, &err), COH_OK);
+    return plan;
+}
+
+/* What one call for the layer's weights and bias does, and the average. */
+static void expect_layer(const coh_rule *rule, const float *got,
+                         coh_range range, int64_t statistics)
+{
+    const int64_t n = range.count - statistics;
+    float w[PARAMETERS], m[PARAMETERS] = { 0 }, v[PARAMETERS] = { 0 };
+    float *const slots[COH_SLOTS_MAX] = { m, v };
+
+    memcpy(w, values + range.first, (size_t)range.count * sizeof *w);
+    for (int t = 1; t <= 3; t++) {
+        coh_rule_apply(rule, 0.1f, t, n, gradient + range.first, 0.25f, w,
+                       slots);
+        coh_rule_average(0.75f, statistics, gradient + range.first + n, 0.25f,
+                         w + n);
+    }
+    ck_assert_mem_eq(got, w, (size_t)range.count * sizeof *w);
+}
+
+START_TEST(a_layer_is_updated_as_one_wherever_it_lies)
+{
+    const int64_t statistics[] = { 0, 4, 0 };
+
+    for (int servers = 0; servers <= 3; servers++) {
+        coh_plan plan = plan_of_layers(servers);
+        for (int b = 0; b < 3; b++) {
+            const int owner = servers > 0 ? coh_plan_owner(&plan, b) : -1;
+            const coh_range range = coh_plan_block(&plan, b);
+            coh_shard *shard = NULL;
+            ck_assert_int_eq(coh_shard_new(&plan, owner, &rules[_i], &of_second,
+                                           &shard, &err),
+                             COH_OK);
+            coh_shard_load(shard, values);
+            for (int t = 0; t < 3; t++)
+                coh_shard_apply(shard, b, gradient + range.first, 4, 0.1f);
+            expect_layer(&rules[_i], coh_shard_block(shard, b), range,
+                         statistics[b]);
+            coh_shard_destroy(&shard);
+        }
+        coh_plan_fini(&plan);
+    }
+}
+END_TEST
+
+/* Two layers of one server lie one behind the other, with nothing between. */
+START_TEST(blocks_of_any_size_fill_the_vectors)
+{
+    coh_plan plan = plan_of_layers(2); /* 40; 17 and 10 */
+    coh_shard *shard = shard_of(&plan, 1, &rules[1]);
+
+    coh_shard_load(shard, values);
+    ck_assert_int_eq(coh_shard_count(shard), 27);
+    ck_assert_mem_eq(coh_shard_values(shard), values + 40, 27 * 4);
+    ck_assert_ptr_eq(coh_shard_block(shard, 2), coh_shard_values(shard) + 10);
+    coh_shard_destroy(&shard);
+    coh_plan_fini(&plan);
+}
+END_TEST
+
 START_TEST(a_server_may_own_nothing)
 {
     const coh_plan plan = plan_of(9);
@@ -282,6 +368,8 @@ static Suite *shard_suite(void)
     tcase_add_loop_test(core, two_servers_update_as_one_does, 0, 2);
     tcase_add_loop_test(core, running_statistics_are_averages_whatever_the_rule,
                         0, 2);
+    tcase_add_loop_test(core, a_layer_is_updated_as_one_wherever_it_lies, 0, 4);
+    tcase_add_test(core, blocks_of_any_size_fill_the_vectors);
     suite_add_tcase(suite, core);
 
     TCase *edges = tcase_create("edges");

@@ -1,15 +1,20 @@
-/* rule.c - see rule.h. Bound by memory, not arithmetic: one pass each. */
+/* rule.c - see rule.h. Bound by memory, not arithmetic: one pass each, but for
+ * what takes norms. */
 #include "common/optim/rule.h"
 
 #include <math.h>
+#include <stdbool.h>
 
+#include "common/optim/momentum.h"
+#include "common/optim/squares.h"
 #include "common/simd.h"
 
 coh_rule coh_rule_of(const coh_config *config)
 {
     return (coh_rule){
         .kind = (coh_rule_kind)config->optimizer.rule,
-        .momentum = (float)config->optimizer.momentum,
+        .momentum = (float)coh_momentum_of(config).value,
+        .trust = (float)config->optimizer.trust,
         .beta1 = (float)config->optimizer.beta1,
         .beta2 = (float)config->optimizer.beta2,
         .epsilon = (float)config->optimizer.epsilon,
@@ -17,9 +22,18 @@ coh_rule coh_rule_of(const coh_config *config)
     };
 }
 
+bool coh_rule_takes_layers(const coh_config *config)
+{
+    return config->optimizer.rule == COH_RULE_LARS ||
+           config->optimizer.rule == COH_RULE_LAMB;
+}
+
 int coh_rule_slots(const coh_rule *self)
 {
-    return self->kind == COH_RULE_ADAM ? 2 : 1;
+    return self->kind == COH_RULE_ADAM || self->kind == COH_RULE_ADAMW ||
+                   self->kind == COH_RULE_LAMB
+               ? 2
+               : 1;
 }
 
 COH_SIMD static void apply_sgd(float mu, float decay, float rate, int64_t n,
@@ -32,19 +46,141 @@ COH_SIMD static void apply_sgd(float mu, float decay, float rate, int64_t n,
     }
 }
 
-COH_SIMD static void apply_adam(const coh_rule *rule, float step, float root,
+COH_SIMD static void apply_nesterov(float mu, float decay, float rate,
+                                    int64_t n, const float *restrict gradient,
+                                    float scale, float *restrict w,
+                                    float *restrict v)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float g = gradient[i] * scale + decay * w[i];
+        v[i] = mu * v[i] + g;
+        w[i] -= rate * (g + mu * v[i]);
+    }
+}
+
+/* What an update of Adam's kind needs besides the rule. */
+typedef struct adam_step {
+    float rate;    /* by the bias of the first moment */
+    float root;    /* of the bias of the second, inverse */
+    float coupled; /* decay that is added to the gradient */
+    float kept;    /* what decay leaves of the weights, before the update */
+} adam_step;
+
+static adam_step adam_step_of(const coh_rule *rule, float rate, int64_t t)
+{
+    const double first = 1.0 - pow((double)rule->beta1, (double)t);
+    const double second = 1.0 - pow((double)rule->beta2, (double)t);
+    const bool is_coupled = rule->kind == COH_RULE_ADAM;
+
+    return (adam_step){
+        .rate = (float)((double)rate / first),
+        .root = (float)(1.0 / sqrt(second)),
+        .coupled = is_coupled ? rule->weight_decay : 0,
+        .kept = is_coupled ? 1 : 1 - rate * rule->weight_decay,
+    };
+}
+
+COH_SIMD static void apply_adam(const coh_rule *rule, const adam_step *step,
                                 int64_t n, const float *restrict gradient,
                                 float scale, float *restrict w,
                                 float *restrict m, float *restrict v)
 {
-    const float b1 = rule->beta1, b2 = rule->beta2;
-    const float epsilon = rule->epsilon, decay = rule->weight_decay;
+    const float b1 = rule->beta1, b2 = rule->beta2, epsilon = rule->epsilon;
+    const float rate = step->rate, root = step->root;
+    const float coupled = step->coupled, kept = step->kept;
 
     for (int64_t i = 0; i < n; i++) {
-        const float g = gradient[i] * scale + decay * w[i];
+        const float g = gradient[i] * scale + coupled * w[i];
         m[i] = b1 * m[i] + (1.0f - b1) * g;
         v[i] = b2 * v[i] + (1.0f - b2) * g * g;
-        w[i] -= step * m[i] / (sqrtf(v[i]) * root + epsilon);
+        w[i] = kept * w[i] - rate * m[i] / (sqrtf(v[i]) * root + epsilon);
+    }
+}
+
+/* a / b; 1 where that is no measure. */
+static double quotient(double a, double b)
+{
+    return a > 0 && b > 0 ? a / b : 1;
+}
+
+COH_SIMD static void move(float mu, float decay, float rate, int64_t n,
+                          const float *restrict gradient, float scale,
+                          float *restrict w, float *restrict v)
+{
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = mu * v[i] + rate * (gradient[i] * scale + decay * w[i]);
+        w[i] -= v[i];
+    }
+}
+
+static void apply_lars(const coh_rule *rule, float rate, int64_t n,
+                       const float *gradient, float scale, float *w, float *v)
+{
+    const double decay = (double)rule->weight_decay;
+    const double weight = sqrt(coh_square_sum(w, n));
+    const double slope = sqrt(coh_square_sum(gradient, n)) * (double)scale;
+    const double local =
+        quotient((double)rule->trust * weight, slope + decay * weight);
+
+    move(rule->momentum, rule->weight_decay, (float)((double)rate * local), n,
+         gradient, scale, w, v);
+}
+
+COH_SIMD static void take_moments(const coh_rule *rule, int64_t n,
+                                  const float *restrict gradient, float scale,
+                                  float *restrict m, float *restrict v)
+{
+    const float b1 = rule->beta1, b2 = rule->beta2;
+
+    for (int64_t i = 0; i < n; i++) {
+        const float g = gradient[i] * scale;
+        m[i] = b1 * m[i] + (1.0f - b1) * g;
+        v[i] = b2 * v[i] + (1.0f - b2) * g * g;
+    }
+}
+
+/* u[n] of rule.h; the step's rate is without the rate itself. */
+COH_SIMD static void take_direction(const coh_rule *rule, const adam_step *step,
+                                    int64_t n, const float *restrict w,
+                                    const float *restrict m,
+                                    const float *restrict v, float *restrict u)
+{
+    const float epsilon = rule->epsilon, decay = rule->weight_decay;
+    const float rate = step->rate, root = step->root;
+
+    for (int64_t i = 0; i < n; i++)
+        u[i] = rate * m[i] / (sqrtf(v[i]) * root + epsilon) + decay * w[i];
+}
+
+COH_SIMD static void walk(float rate, int64_t n, const float *restrict u,
+                          float *restrict w)
+{
+    for (int64_t i = 0; i < n; i++)
+        w[i] -= rate * u[i];
+}
+
+/* The direction is calculated twice, piece by piece, rather than kept. */
+static void apply_lamb(const coh_rule *rule, float rate, int64_t t, int64_t n,
+                       const float *gradient, float scale, float *w, float *m,
+                       float *v)
+{
+    enum { PIECE = 1024 };
+    const adam_step step = adam_step_of(rule, 1, t);
+    double squares = 0;
+    float u[PIECE];
+
+    take_moments(rule, n, gradient, scale, m, v);
+    for (int64_t at = 0, some; at < n; at += some) {
+        some = n - at < PIECE ? n - at : PIECE;
+        take_direction(rule, &step, some, w + at, m + at, v + at, u);
+        squares += coh_square_sum(u, some);
+    }
+    const double weight = sqrt(coh_square_sum(w, n));
+    const double local = (double)rate * quotient(weight, sqrt(squares));
+    for (int64_t at = 0, some; at < n; at += some) {
+        some = n - at < PIECE ? n - at : PIECE;
+        take_direction(rule, &step, some, w + at, m + at, v + at, u);
+        walk((float)local, some, u, w + at);
     }
 }
 
@@ -57,13 +193,22 @@ void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
         apply_sgd(self->momentum, self->weight_decay, rate, n, gradient, scale,
                   w, slots[0]);
         return;
-    case COH_RULE_ADAM: {
-        const double first = 1.0 - pow(self->beta1, (double)t);
-        const double second = 1.0 - pow(self->beta2, (double)t);
-        apply_adam(self, (float)(rate / first), (float)(1.0 / sqrt(second)), n,
-                   gradient, scale, w, slots[0], slots[1]);
+    case COH_RULE_NESTEROV:
+        apply_nesterov(self->momentum, self->weight_decay, rate, n, gradient,
+                       scale, w, slots[0]);
+        return;
+    case COH_RULE_ADAM:
+    case COH_RULE_ADAMW: {
+        const adam_step step = adam_step_of(self, rate, t);
+        apply_adam(self, &step, n, gradient, scale, w, slots[0], slots[1]);
         return;
     }
+    case COH_RULE_LARS:
+        apply_lars(self, rate, n, gradient, scale, w, slots[0]);
+        return;
+    case COH_RULE_LAMB:
+        apply_lamb(self, rate, t, n, gradient, scale, w, slots[0], slots[1]);
+        return;
     }
 }
 

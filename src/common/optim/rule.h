@@ -5,9 +5,26 @@
  * SGD with momentum mu (one slot v; Sutskever et al. 2013 with the rate
  * outside, as in most frameworks):
  *     v = mu v + g          w = w - r v
+ * Nesterov's momentum (one slot v; the same, seen from where the gradient was
+ * taken: Bengio et al., arXiv 1212.0901, section 3.5, again with the rate
+ * outside):
+ *     v = mu v + g          w = w - r (g + mu v)
  * Adam (Kingma and Ba, arXiv 1412.6980, Algorithm 1; slots m, v), t = 1, 2, ..:
  *     m = b1 m + (1 - b1) g          v = b2 v + (1 - b2) g g
  *     w = w - r (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)
+ * AdamW (Loshchilov and Hutter, arXiv 1711.05101, Algorithm 2, with r for both
+ * alpha and its schedule, as in most frameworks; slots m, v): as Adam, but g is
+ * the mean gradient alone, and first
+ *     w = w - r weight_decay w
+ * LARS (You et al., arXiv 1708.03888, Algorithm 1; slot v) and LAMB (You et al.,
+ * arXiv 1904.00962, Algorithm 2 with phi(z) = z; slots m, v) measure a layer:
+ * the n parameters are one layer's, weights and bias, |.| is their L2 norm.
+ * LARS, with d the mean gradient alone and g as above:
+ *     l = trust |w| / (|d| + weight_decay |w|)    v = mu v + r l g    w = w - v
+ * LAMB, with m and v as AdamW's:
+ *     u = (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay w
+ *     w = w - r (|w| / |u|) u
+ * Where |w|, or what it is divided by, is 0, l and the quotient are 1.
  * A running statistic (statistics.h), under any rule; g without weight decay:
  *     w = momentum w + (1 - momentum) g
  */
@@ -20,18 +37,24 @@
 
 typedef struct coh_rule {
     coh_rule_kind kind;
-    float momentum, beta1, beta2, epsilon, weight_decay;
+    float momentum, trust, beta1, beta2, epsilon, weight_decay;
 } coh_rule;
 
 enum { COH_SLOTS_MAX = 2 };
 
+/* Its momentum is that of momentum.h. */
 coh_rule coh_rule_of(const coh_config *config);
 
-/* How many floats of state a parameter has: 1 for sgd, 2 for adam. */
+/* Are a layer's parameters updated as one: must a block be a whole layer? */
+bool coh_rule_takes_layers(const coh_config *config);
+
+/* How many floats of state a parameter has: 1, or 2 for the three of Adam's
+ * kind. */
 int coh_rule_slots(const coh_rule *self);
 
 /* One update of w[n] and slots[i][n] by gradient[n] x scale. t counts the
- * updates of these parameters, from 1. Vectors must not overlap. */
+ * updates of these parameters, from 1. Vectors must not overlap. A
+ * rule that takes layers gets one layer. */
 void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
                     const float *gradient, float scale, float *w,
                     float *const slots[COH_SLOTS_MAX]);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "common/optim/momentum.h"
+
 static const double pi = 3.14159265358979323846;
 
 int64_t coh_schedule_total(const coh_config *config, int64_t epoch_samples,
@@ -28,12 +30,14 @@ coh_schedule coh_schedule_of(const coh_config *config, int64_t epoch_samples,
                              int64_t step_samples)
 {
     const double n = (double)epoch_samples;
+    const double factor = coh_momentum_of(config).rate_factor;
 
     return (coh_schedule){
         .kind = (coh_schedule_kind)config->optimizer.schedule,
-        .rate = config->optimizer.rate,
+        .staleness = (coh_staleness_kind)config->optimizer.staleness,
+        .rate = factor * config->optimizer.rate,
         .step_factor = config->optimizer.step_factor,
-        .final_rate = config->optimizer.final_rate,
+        .final_rate = factor * config->optimizer.final_rate,
         .warmup = config->optimizer.warmup * n,
         .step_every = config->optimizer.step_every * n,
         .total =
@@ -69,4 +73,14 @@ float coh_schedule_rate(const coh_schedule *self, int64_t samples)
     if (now < self->warmup)
         rate *= fmin(1, (now + self->step_samples) / self->warmup);
     return (float)rate;
+}
+
+float coh_schedule_late_rate(const coh_schedule *self, int64_t samples,
+                             int64_t staleness)
+{
+    const float rate = coh_schedule_rate(self, samples);
+
+    if (self->staleness == COH_STALENESS_NONE || staleness <= 1)
+        return rate;
+    return rate / (float)staleness;
 }

@@ -10,6 +10,7 @@
  * During the warm-up this is multiplied by (samples + batch) / warmup, where
  * batch is what a step takes, so that the first step is not lost (Goyal et
  * al., arXiv 1706.02677, section 2.2, from 0 instead of a base rate).
+ * rate and final_rate are those of the config times what momentum.h asks for.
  */
 #ifndef COH_COMMON_OPTIM_SCHEDULE_H
 #define COH_COMMON_OPTIM_SCHEDULE_H
@@ -20,6 +21,7 @@
 
 typedef struct coh_schedule {
     coh_schedule_kind kind;
+    coh_staleness_kind staleness;
     double rate, step_factor, final_rate;
     double warmup, step_every; /* samples */
     double total;              /* samples of the run */
@@ -36,5 +38,11 @@ int64_t coh_schedule_total(const coh_config *config, int64_t epoch_samples,
 
 /* The rate of a step that begins when `samples` have been seen. */
 float coh_schedule_rate(const coh_schedule *self, int64_t samples);
+
+/* The same for a gradient that comes `staleness` updates late: divided by it,
+ * but for 0, if optimizer.staleness says inverse (Zhang et al., arXiv
+ * 1511.05950). */
+float coh_schedule_late_rate(const coh_schedule *self, int64_t samples,
+                             int64_t staleness);
 
 #endif

@@ -14,7 +14,15 @@ struct coh_shard {
     float *values;               /* [count], owned */
     float *slots[COH_SLOTS_MAX]; /* [count] each, owned; NULL if not used */
     int64_t *versions;           /* [nblocks], owned */
+    int64_t *starts; /* [nblocks + 1], owned: of blocks in the vectors */
 };
+
+/* The parameters of the owned block number `index`. */
+static coh_range owned_range(const coh_shard *self, int64_t index)
+{
+    return coh_plan_block(
+        &self->plan, coh_plan_owned_block(&self->plan, self->server, index));
+}
 
 coh_status coh_shard_new(const coh_plan *plan, int server, const coh_rule *rule,
                          const coh_statistics *statistics, coh_shard **out,
@@ -34,8 +42,11 @@ coh_status coh_shard_new(const coh_plan *plan, int server, const coh_rule *rule,
                          .nblocks = nblocks };
     self->values = coh_floats(count);
     self->versions = calloc((size_t)nblocks + 1, sizeof *self->versions);
-    if (self->values == NULL || self->versions == NULL)
+    self->starts = calloc((size_t)nblocks + 1, sizeof *self->starts);
+    if (self->values == NULL || self->versions == NULL || self->starts == NULL)
         goto no_memory;
+    for (int64_t i = 0; i < nblocks; i++)
+        self->starts[i + 1] = self->starts[i] + owned_range(self, i).count;
     for (int i = 0; i < coh_rule_slots(rule); i++) {
         self->slots[i] = coh_floats(count);
         if (self->slots[i] == NULL)
@@ -64,6 +75,7 @@ void coh_shard_destroy(coh_shard **self)
     for (int i = 0; i < COH_SLOTS_MAX; i++)
         free((*self)->slots[i]);
     free((*self)->versions);
+    free((*self)->starts);
     free(*self);
     *self = NULL;
 }
@@ -71,7 +83,8 @@ void coh_shard_destroy(coh_shard **self)
 /* Which of the owned blocks this is. */
 static int64_t local_index(const coh_shard *self, int64_t block)
 {
-    const int64_t index = self->server < 0 ? block : block / self->plan.servers;
+    const int64_t index =
+        coh_plan_owned_index(&self->plan, self->server, block);
 
     COH_ASSERT(index >= 0 && index < self->nblocks &&
                coh_plan_owned_block(&self->plan, self->server, index) == block);
@@ -81,9 +94,8 @@ static int64_t local_index(const coh_shard *self, int64_t block)
 void coh_shard_load(coh_shard *self, const float *values)
 {
     for (int64_t i = 0; i < self->nblocks; i++) {
-        const coh_range range = coh_plan_block(
-            &self->plan, coh_plan_owned_block(&self->plan, self->server, i));
-        memcpy(self->values + i * self->plan.block_count, values + range.first,
+        const coh_range range = owned_range(self, i);
+        memcpy(self->values + self->starts[i], values + range.first,
                (size_t)range.count * sizeof *values);
         self->versions[i] = 0;
     }
@@ -105,7 +117,7 @@ void coh_shard_apply(coh_shard *self, int64_t block, const float *gradient,
     for (int64_t at = range.first, n; at < end; at += n) {
         n = coh_statistics_run(self->statistics, at, end, &statistic);
         const float *g = gradient + (at - range.first);
-        const int64_t own = index * self->plan.block_count + at - range.first;
+        const int64_t own = self->starts[index] + at - range.first;
         float *slots[COH_SLOTS_MAX] = { 0 };
         for (int i = 0; i < coh_shard_nslots(self); i++)
             slots[i] = self->slots[i] + own;
@@ -150,7 +162,7 @@ int64_t *coh_shard_versions(coh_shard *self)
 
 float *coh_shard_block(coh_shard *self, int64_t block)
 {
-    return self->values + local_index(self, block) * self->plan.block_count;
+    return self->values + self->starts[local_index(self, block)];
 }
 
 int64_t coh_shard_version(const coh_shard *self, int64_t block)

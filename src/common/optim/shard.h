@@ -20,7 +20,8 @@
 typedef struct coh_shard coh_shard;
 
 /* The blocks of `server` (-1: all) as zeros at version 0. plan and rule are
- * copied; statistics, of the model, are borrowed while it lives. On COH_OK *out is the caller's. Fails with COH_E_NOMEM. */
+ * copied; what plan points to, and statistics, of the model, are borrowed while
+ * it lives. On COH_OK *out is the caller's. Fails with COH_E_NOMEM. */
 coh_status coh_shard_new(const coh_plan *plan, int server, const coh_rule *rule,
                          const coh_statistics *statistics, coh_shard **out,
                          coh_err *err);

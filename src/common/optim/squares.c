@@ -3,9 +3,8 @@
 
 #include <math.h>
 
-/* Not finite if any element is not. Eight partial sums, so that the order is
- * always the same. */
-static double square_sum(const float *x, int64_t n)
+/* Eight partial sums, so that the order is always the same. */
+double coh_square_sum(const float *x, int64_t n)
 {
     double sum[8] = { 0 };
     int64_t i = 0;
@@ -29,7 +28,7 @@ bool coh_squares_add(const coh_statistics *statistics, coh_range range,
 
     for (int64_t at = range.first, n; at < end; at += n) {
         n = coh_statistics_run(statistics, at, end, &statistic);
-        const double sum = square_sum(gradient + (at - range.first), n);
+        const double sum = coh_square_sum(gradient + (at - range.first), n);
         if (statistic == NULL || !isfinite(sum))
             *squares += sum;
         is_finite = is_finite && isfinite(sum);
