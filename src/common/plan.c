@@ -81,6 +81,9 @@ coh_status coh_plan_make(const coh_config *config, int64_t parameters,
     plan.step_samples = config->train.group_batch > 0
                             ? config->train.group_batch
                             : config->train.batch * size;
+    plan.update_samples =
+        plan.step_samples *
+        (config->policy == COH_POLICY_SYNC ? config->groups : 1);
     cut(&plan, config->exchange.block);
     *out = plan;
     return COH_OK;

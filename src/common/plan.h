@@ -28,9 +28,11 @@ typedef struct coh_plan {
     int groups, group_size, servers; /* all resolved; group_size >= 1 */
     int64_t parameters;
     int64_t nblocks;
-    int64_t block_count;  /* parameters a block; the last may have fewer */
-    int64_t batch;        /* rows of a worker's batch */
-    int64_t step_samples; /* samples a group takes a step, at most */
+    int64_t block_count;    /* parameters a block; the last may have fewer */
+    int64_t batch;          /* rows of a worker's batch */
+    int64_t step_samples;   /* samples a group takes a step, at most */
+    int64_t update_samples; /* samples of one update: of a group's step, or with
+                               policy sync of a step of all groups */
 } coh_plan;
 
 typedef struct coh_role {

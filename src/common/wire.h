@@ -59,10 +59,13 @@ typedef enum coh_grant_kind {
 typedef struct coh_grant {
     int64_t kind;
     int64_t membership;
-    int64_t step;         /* counts the training grants of all groups */
+    int64_t step;         /* counts the training grants of all groups; with
+                             policy sync it is one for all of them */
     int64_t epoch;        /* pass over the training set, from 0 */
     int64_t first, count; /* positions in the epoch's permutation */
     int64_t clock;        /* samples granted before this piece */
+    int64_t groups;       /* whose gradients make one update: 1, but with
+                             policy sync all that have a part of the step */
     int64_t status;       /* STOP: coh_status to end with */
 } coh_grant;
 

@@ -331,7 +331,7 @@ coh_status coh_server_run(const coh_server_setup *setup,
     server self = { .setup = *setup };
 
     self.schedule = coh_schedule_of(setup->config, setup->epoch_samples,
-                                    setup->plan->step_samples);
+                                    setup->plan->update_samples);
     coh_status status = coh_agree(setup->roles->world, make(&self, err), err);
     if (status == COH_OK)
         status = loop(&self, err);
