@@ -140,7 +140,7 @@
         "how many of the newest stay")                                         \
     ROOM("compute", "how a worker calculates")                                 \
     INT("compute.threads", compute.threads, 0, 0, 4096, "threads",             \
-        "threads a worker; 0 is its share of the cores it may use")            \
+        "threads a rank; 0 is its share of the cores it may use")              \
     ENUM("compute.algorithm", compute.algorithm, 0, "auto|direct|winograd",    \
          "auto: each layer and pass as it measures fastest; direct; or "       \
          "Winograd wherever it can be done")                                   \

@@ -241,21 +241,22 @@ static bool may_cut(const coh_registrar *self)
     return !self->must_evaluate;
 }
 
-/* Sync: the share of `index` in the last piece, which it did not have yet.
- * False: the piece is too short to give it one. */
-static bool deal_share(coh_registrar *self, int index, coh_grant *out)
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Sync: the share of `index` in the last piece, which it did not have yet. */
+static void deal_share(coh_registrar *self, int index, coh_grant *out)
 {
     const int64_t most = self->rules.step_samples;
-    const int64_t before = index * most, left = self->piece.count - before;
+    const int64_t before = least(index * most, self->piece.count);
 
     self->groups[index].dealt = self->cut;
-    if (left <= 0)
-        return false;
     *out = self->piece;
     out->first += before;
-    out->count = left < most ? left : most;
-    out->groups = (self->piece.count - 1) / most + 1;
-    return true;
+    out->count = least(self->piece.count - before, most);
+    out->groups = self->rules.groups;
 }
 
 /* A training step for a group that may have one. */
@@ -266,7 +267,8 @@ static bool grant_step(coh_registrar *self, int index, coh_grant *out)
     if (!may_cut(self))
         return false;
     cut_piece(self, self->rules.groups * self->rules.step_samples);
-    return deal_share(self, index, out);
+    deal_share(self, index, out);
+    return true;
 }
 
 static coh_grant evaluation(const coh_registrar *self, coh_grant_kind kind)
@@ -297,8 +299,10 @@ static bool choose(coh_registrar *self, int index, coh_grant *out)
 {
     /* Its part of a piece that others have begun on comes first. */
     if (is_sync(self) && self->groups[index].dealt < self->cut &&
-        !self->is_lost && deal_share(self, index, out))
+        !self->is_lost) {
+        deal_share(self, index, out);
         return true;
+    }
     if (is_save_due(self))
         return false;
     if (self->must_evaluate && index == EVALUATOR) {

@@ -12,8 +12,9 @@
  * Policy   bounded: a step is withheld from a group that would begin it too far
  *          ahead of the slowest (pace.h). sync: a piece is as long as a step of
  *          all groups, and each gets its share of every piece, in the order of
- *          the groups; the last piece of an epoch may be too short to give all
- *          of them one. The others wait while one group evaluates.
+ *          the groups: of the last one of an epoch that may be no samples, but
+ *          it takes part, to have the new weights. All wait while one group
+ *          evaluates.
  * Ahead    a group holds up to `ahead` grants, done in the order given, so that
  *          its loader can read ahead; none behind an evaluation.
  * Saving   when a checkpoint is due nobody is granted more; once all grants

@@ -6,16 +6,27 @@
 #include "common/clock.h"
 #include "common/memory.h"
 #include "common/xfer.h"
+#include "server/gather.h"
 
-/* One group's corner: its push under way, and the answer to the last one. */
-typedef struct corner {
-    int root_rank;
+/* Posted for each rank: two may arrive while one is answered. */
+enum { DEPTH = 3 };
+
+/* A push and its answer. */
+typedef struct parcel {
     coh_push push;
     coh_reply reply;
-    float *gradient; /* [block_count], owned */
-    float *weights;  /* [block_count], owned: a copy, since another group
-                          may change the block while it is being sent */
+    float *data;  /* [block_count], owned: the gradient, then maybe weights */
+    bool is_done; /* applied, or a pull: to be answered */
     coh_xfer *in, *out;
+} parcel;
+
+/* The parcels of one rank, used in turn: as messages arrive in the order sent,
+ * parcel n (modulo depth) is its nth push. freed <= answered <= arrived <=
+ * freed + depth; those from `arrived` on are posted. */
+typedef struct corner {
+    int rank;
+    parcel *parcels; /* [depth], owned */
+    int64_t arrived, answered, freed;
 } corner;
 
 struct coh_inbox {
@@ -23,34 +34,72 @@ struct coh_inbox {
     const coh_roles *roles;
     const coh_schedule *schedule;
     coh_shard *shard;
+    coh_gather *gather; /* owned; NULL: each push is applied by itself */
     double timeout_s;
+    bool is_released;
+    bool copies; /* answers are copies of the weights */
+    int64_t depth;
     corner *corners;    /* [groups], owned */
     int64_t *staleness; /* [groups, COH_STALENESS_BINS], owned */
     double busy_s;
 };
 
-static void post(coh_inbox *self, corner *c)
+static bool must_gather(const coh_config *config, const coh_plan *plan)
+{
+    return config->policy == COH_POLICY_SYNC && plan->groups > 1;
+}
+
+/* Those that are held are not posted again, and all of a group's may be. */
+static int64_t depth_of(const coh_config *config, const coh_plan *plan,
+                        int server)
+{
+    return must_gather(config, plan) ? coh_plan_owned(plan, server) + 1 : DEPTH;
+}
+
+int64_t coh_inbox_blocks(const coh_config *config, const coh_plan *plan,
+                         int server)
+{
+    return plan->groups * depth_of(config, plan, server);
+}
+
+static parcel *parcel_of(const coh_inbox *self, const corner *c, int64_t number)
+{
+    return &c->parcels[number % self->depth];
+}
+
+static void post(coh_inbox *self, const corner *c, parcel *p)
 {
     const coh_xfer_part parts[] = {
-        { COH_XFER_RECV, c->root_rank, COH_TAG_PUSH, &c->push, sizeof c->push },
-        { COH_XFER_RECV, c->root_rank, COH_TAG_GRADIENT, c->gradient,
+        { COH_XFER_RECV, c->rank, COH_TAG_PUSH, &p->push, sizeof p->push },
+        { COH_XFER_RECV, c->rank, COH_TAG_GRADIENT, p->data,
           self->plan->block_count * (int64_t)sizeof(float) },
     };
-    c->in = coh_xfer_begin(self->roles->world, parts, 2);
+    p->is_done = false;
+    p->in = coh_xfer_begin(self->roles->world, parts, 2);
+}
+
+static bool make_corner(coh_inbox *self, corner *c, int group)
+{
+    c->rank = coh_plan_root_rank(self->plan, group);
+    c->parcels = calloc((size_t)self->depth, sizeof *c->parcels);
+    for (int64_t i = 0; c->parcels != NULL && i < self->depth; i++) {
+        c->parcels[i].data = coh_floats(self->plan->block_count);
+        if (c->parcels[i].data == NULL)
+            return false;
+    }
+    return c->parcels != NULL;
 }
 
 static bool make_corners(coh_inbox *self)
 {
     for (int g = 0; g < self->plan->groups; g++) {
-        corner *c = &self->corners[g];
-        c->root_rank = coh_plan_root_rank(self->plan, g);
-        c->gradient = coh_floats(self->plan->block_count);
-        c->weights = coh_floats(self->plan->block_count);
-        if (c->gradient == NULL || c->weights == NULL)
+        if (!make_corner(self, &self->corners[g], g))
             return false;
     }
-    for (int g = 0; g < self->plan->groups; g++)
-        post(self, &self->corners[g]);
+    for (int g = 0; g < self->plan->groups; g++) {
+        for (int64_t i = 0; i < self->depth; i++)
+            post(self, &self->corners[g], &self->corners[g].parcels[i]);
+    }
     return true;
 }
 
@@ -59,19 +108,27 @@ coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
                          coh_shard *shard, coh_inbox **out, coh_err *err)
 {
     const size_t groups = (size_t)plan->groups;
+    const bool gathers = must_gather(config, plan);
     coh_inbox *self = calloc(1, sizeof *self);
     if (self == NULL)
         goto no_memory;
 
+    /* Weights may be sent from where they lie if nobody changes them before
+     * they have arrived: only an asynchronous other group would. */
     *self = (coh_inbox){ .plan = plan,
                          .roles = roles,
                          .schedule = schedule,
                          .shard = shard,
-                         .timeout_s = config->exchange.timeout };
+                         .timeout_s = config->exchange.timeout,
+                         .copies = plan->groups > 1 && !gathers,
+                         .depth = depth_of(config, plan, roles->mine.server) };
     self->corners = calloc(groups, sizeof *self->corners);
     self->staleness =
         calloc(groups * COH_STALENESS_BINS, sizeof *self->staleness);
-    if (self->corners == NULL || self->staleness == NULL || !make_corners(self))
+    if (gathers)
+        self->gather = coh_gather_new(coh_shard_nblocks(shard), plan->groups);
+    if (self->corners == NULL || self->staleness == NULL ||
+        (gathers && self->gather == NULL) || !make_corners(self))
         goto no_memory;
     *out = self;
     return COH_OK;
@@ -84,86 +141,200 @@ no_memory:
                     plan->groups);
 }
 
+static void destroy_corner(const coh_inbox *self, corner *c)
+{
+    for (int64_t i = 0; c->parcels != NULL && i < self->depth; i++) {
+        coh_xfer_cancel(&c->parcels[i].in);
+        coh_xfer_cancel(&c->parcels[i].out);
+        free(c->parcels[i].data);
+    }
+    free(c->parcels);
+}
+
 void coh_inbox_destroy(coh_inbox **self)
 {
     if (*self == NULL)
         return;
-    for (int g = 0; (*self)->corners != NULL && g < (*self)->plan->groups;
-         g++) {
-        corner *c = &(*self)->corners[g];
-        coh_xfer_cancel(&c->in);
-        coh_xfer_cancel(&c->out);
-        free(c->gradient);
-        free(c->weights);
-    }
+    for (int g = 0; (*self)->corners != NULL && g < (*self)->plan->groups; g++)
+        destroy_corner(*self, &(*self)->corners[g]);
+    coh_gather_destroy(&(*self)->gather);
     free((*self)->corners);
     free((*self)->staleness);
     free(*self);
     *self = NULL;
 }
 
-/* Apply a push to the block; a pull leaves it as it is. */
-static void apply(coh_inbox *self, corner *c)
+/* How old a gradient is; counted. */
+static void count_staleness(coh_inbox *self, parcel *p)
 {
-    const coh_push *push = &c->push;
-    const int64_t version = coh_shard_version(self->shard, push->block);
+    const coh_push *push = &p->push;
     int64_t *bins = self->staleness + push->group * COH_STALENESS_BINS;
+    const int64_t staleness =
+        coh_shard_version(self->shard, push->block) - push->version;
 
-    c->reply.staleness = 0;
-    if (push->weight <= 0)
-        return;
-    c->reply.staleness = version - push->version;
-    COH_ASSERT(c->reply.staleness >= 0);
-    bins[c->reply.staleness < COH_STALENESS_BINS ? c->reply.staleness
-                                                 : COH_STALENESS_BINS - 1]++;
-    coh_shard_apply(self->shard, push->block, c->gradient, push->weight,
-                    coh_schedule_rate(self->schedule, push->clock));
+    COH_ASSERT(staleness >= 0);
+    bins[staleness < COH_STALENESS_BINS ? staleness : COH_STALENESS_BINS - 1]++;
+    p->reply.staleness = staleness;
 }
 
-static coh_status handle(coh_inbox *self, corner *c, coh_err *err)
+/* What was last sent of a block from where it lies has arrived, or its rank
+ * would not have pushed it again; MPI must have heard of that, too. */
+static coh_status settle(coh_inbox *self, corner *c, int64_t block,
+                         coh_err *err)
 {
-    const double begin_s = coh_clock_now_s();
-
-    coh_status status = coh_xfer_finish(&c->in, self->timeout_s, "a push", err);
-    if (status == COH_OK)
-        status = coh_xfer_finish(&c->out, self->timeout_s,
-                                 "a worker to take its weights", err);
-    if (status != COH_OK)
-        return status;
-
-    apply(self, c);
-    const int64_t block = c->push.block;
-    const size_t bytes =
-        (size_t)coh_plan_block(self->plan, block).count * sizeof(float);
-    c->reply.membership = c->push.membership;
-    c->reply.block = block;
-    c->reply.version = coh_shard_version(self->shard, block);
-    memcpy(c->weights, coh_shard_block(self->shard, block), bytes);
-    post(self, c);
-    const coh_xfer_part parts[] = {
-        { COH_XFER_SEND, c->root_rank, COH_TAG_REPLY, &c->reply,
-          sizeof c->reply },
-        { COH_XFER_SEND, c->root_rank, COH_TAG_WEIGHTS, c->weights,
-          (int64_t)bytes },
-    };
-    c->out = coh_xfer_begin(self->roles->world, parts, 2);
-    self->busy_s += coh_clock_now_s() - begin_s;
-    return COH_OK;
-}
-
-coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err)
-{
-    for (int g = 0; g < self->plan->groups; g++) {
-        corner *c = &self->corners[g];
-        /* The last answer must be gone before its buffers are used again. */
-        if (!coh_xfer_test(c->in) || (c->out != NULL && !coh_xfer_test(c->out)))
+    for (int64_t n = c->freed; n < c->answered; n++) {
+        parcel *p = parcel_of(self, c, n);
+        if (p->push.block != block)
             continue;
-        *any = true;
-        const coh_status status = handle(self, c, err);
+        const coh_status status = coh_xfer_finish(
+            &p->out, self->timeout_s, "a worker to take its weights", err);
         if (status != COH_OK)
             return status;
     }
     return COH_OK;
+}
+
+static void update(coh_inbox *self, const coh_push *push, const float *gradient,
+                   double weight)
+{
+    coh_shard_apply(self->shard, push->block, gradient, weight,
+                    coh_schedule_rate(self->schedule, push->clock));
+}
+
+static void apply_one(coh_inbox *self, parcel *p)
+{
+    count_staleness(self, p);
+    update(self, &p->push, p->data, p->push.weight);
+    p->is_done = true;
+}
+
+/* Sync: the gradients of all groups have come. */
+static void apply_all(coh_inbox *self, const coh_push *push,
+                      const coh_gathered *items)
+{
+    const int groups = self->plan->groups;
+    const int64_t count = coh_plan_block(self->plan, push->block).count;
+    double weight;
+
+    for (int g = 0; g < groups; g++) {
+        parcel *p = items[g].user;
+        if (p != NULL && p->push.weight > 0)
+            count_staleness(self, p);
+    }
+    const float *sum = coh_gather_sum(items, groups, count, &weight);
+    if (sum != NULL)
+        update(self, push, sum, weight);
+    for (int g = 0; g < groups; g++) {
+        if (items[g].user != NULL)
+            ((parcel *)items[g].user)->is_done = true;
+    }
+}
+
+static int64_t own_index(const coh_inbox *self, int64_t block)
+{
+    return block / self->plan->servers;
+}
+
+/* A push that has come: apply it, or keep it for when others have. */
+static coh_status take(coh_inbox *self, corner *c, parcel *p, coh_err *err)
+{
+    const coh_gathered item = { &p->push, p->data, p };
+    coh_status status = coh_xfer_finish(&p->in, self->timeout_s, "a push", err);
+
+    if (status == COH_OK && !self->copies)
+        status = settle(self, c, p->push.block, err);
+    if (status != COH_OK)
+        return status;
+    p->reply.staleness = 0;
+    if (p->push.groups == 0 || self->is_released) {
+        p->is_done = true;
+    } else if (self->gather == NULL) {
+        apply_one(self, p);
+    } else {
+        const coh_gathered *items =
+            coh_gather_add(self->gather, own_index(self, p->push.block), item);
+        if (items != NULL)
+            apply_all(self, &p->push, items);
+    }
+    return COH_OK;
+}
+
+static void answer(coh_inbox *self, const corner *c, parcel *p)
+{
+    const int64_t block = p->push.block;
+    const size_t bytes =
+        (size_t)coh_plan_block(self->plan, block).count * sizeof(float);
+    float *weights = coh_shard_block(self->shard, block);
+
+    p->reply.membership = p->push.membership;
+    p->reply.block = block;
+    p->reply.version = coh_shard_version(self->shard, block);
+    if (self->copies)
+        weights = memcpy(p->data, weights, bytes);
+    const coh_xfer_part parts[] = {
+        { COH_XFER_SEND, c->rank, COH_TAG_REPLY, &p->reply, sizeof p->reply },
+        { COH_XFER_SEND, c->rank, COH_TAG_WEIGHTS, weights, (int64_t)bytes },
+    };
+    p->out = coh_xfer_begin(self->roles->world, parts, 2);
+}
+
+static bool has_left(parcel *p)
+{
+    return p->out == NULL || coh_xfer_test(p->out);
+}
+
+/* Post again what is gone, and take one push if it has come. */
+static coh_status poll_corner(coh_inbox *self, corner *c, bool *any,
+                              coh_err *err)
+{
+    coh_status status = COH_OK;
+
+    while (c->freed < c->answered && has_left(parcel_of(self, c, c->freed))) {
+        parcel *p = parcel_of(self, c, c->freed++);
+        status = coh_xfer_finish(&p->out, self->timeout_s,
+                                 "a worker to take its weights", err);
+        if (status != COH_OK)
+            return status;
+        post(self, c, p);
+    }
+    if (c->arrived < c->freed + self->depth &&
+        coh_xfer_test(parcel_of(self, c, c->arrived)->in)) {
+        *any = true;
+        status = take(self, c, parcel_of(self, c, c->arrived++), err);
+    }
+    return status;
+}
+
+static void answer_corner(coh_inbox *self, corner *c)
+{
+    while (c->answered < c->arrived && parcel_of(self, c, c->answered)->is_done)
+        answer(self, c, parcel_of(self, c, c->answered++));
+}
+
+coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err)
+{
+    const double begin_s = coh_clock_now_s();
+    coh_status status = COH_OK;
+    bool found = false;
+
+    for (int g = 0; g < self->plan->groups && status == COH_OK; g++) {
+        status = poll_corner(self, &self->corners[g], &found, err);
+        answer_corner(self, &self->corners[g]);
+    }
+    if (found)
+        self->busy_s += coh_clock_now_s() - begin_s;
+    *any = *any || found;
+    return status;
+}
+
+void coh_inbox_release(coh_inbox *self)
+{
+    self->is_released = true;
+    for (int g = 0; g < self->plan->groups; g++) {
+        corner *c = &self->corners[g];
+        for (int64_t n = c->answered; n < c->arrived; n++)
+            parcel_of(self, c, n)->is_done = true;
+    }
 }
 
 int64_t *coh_inbox_staleness(coh_inbox *self)

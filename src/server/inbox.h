@@ -1,10 +1,14 @@
 /* inbox.h - where pushes arrive, are applied and answered.
  *
- * For every group a receive is posted before anything is sent, and again as
- * soon as a push was handled, so that no message finds the server unready. A
- * push is applied when it arrives, whatever the other groups do (async).
+ * Receives are posted before anything is sent, several for each rank that
+ * pushes, and again as soon as an answer is gone: a message is under way while
+ * another is worked on, and none finds the server unready. A rank is answered
+ * in the order of its pushes.
  *
- *     new -> poll* -> destroy
+ * Policy async, bounded: a push is applied when it arrives.
+ * Policy sync: it is held until those of all groups have come (gather.h).
+ *
+ *     new -> { poll | release }* -> destroy
  *
  * Threads: one caller.   MPI: point to point with the groups' roots.
  */
@@ -26,11 +30,19 @@ void coh_inbox_destroy(coh_inbox **self);
  * was one, else stays. Fails with COH_E_PEER. */
 coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err);
 
+/* Policy sync: a group has failed and the run ends; whoever waits for its
+ * pushes is answered now, and from now on nothing is applied. */
+void coh_inbox_release(coh_inbox *self);
+
 /* int64 [groups, COH_STALENESS_BINS]: how many pushed blocks of each group
  * were that many updates old; the last bin holds all older ones. Borrowed. */
 int64_t *coh_inbox_staleness(coh_inbox *self);
 
 /* Seconds spent in handling pushes so far. */
 double coh_inbox_busy_s(const coh_inbox *self);
+
+/* How many blocks' worth of memory an inbox of `server` takes. Pure. */
+int64_t coh_inbox_blocks(const coh_config *config, const coh_plan *plan,
+                         int server);
 
 #endif

@@ -200,6 +200,7 @@ static coh_status push_all(coh_exchange *self, const coh_grant *grant,
             continue;
         it->push.step = grant->step;
         it->push.clock = grant->clock;
+        it->push.groups = grant->groups;
         it->push.weight = weight;
         begin_trip(self, it, it->range.count);
     }
@@ -266,7 +267,7 @@ coh_status coh_exchange_step(coh_exchange *self, const coh_grant *grant,
         if (status == COH_OK)
             status = coh_exchange_spread(self, err);
     }
-    *norm = sqrt(squares) / weight;
+    *norm = weight > 0 ? sqrt(squares) / weight : 0;
     if (status == COH_OK && !isfinite(squares))
         return diverged(grant, err);
     return status;
@@ -277,6 +278,7 @@ coh_status coh_exchange_pull(coh_exchange *self, coh_err *err)
     if (self->shard != NULL)
         return COH_OK;
     for (int64_t b = 0; b < self->nblocks && is_root(self); b++) {
+        self->blocks[b].push.groups = 0;
         self->blocks[b].push.weight = 0;
         begin_trip(self, &self->blocks[b], 0);
     }

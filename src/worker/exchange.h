@@ -44,7 +44,8 @@ coh_status coh_exchange_add_up(coh_exchange *self, coh_exchange_sums *sums,
                                coh_err *err);
 
 /* Turn gradient[P], a sum over `weight` samples of the whole group, into new
- * weights[P]. *norm: L2 norm of the mean gradient, without running statistics.
+ * weights[P]. weight 0 is allowed where other groups take the step, too
+ * (grant->groups > 1): they wait for the push. *norm: L2 norm of the mean gradient, without running statistics.
  * Fails with COH_E_PEER, and
  * on all members with COH_E_DIVERGED if the gradient is not finite: such
  * blocks are not applied. */

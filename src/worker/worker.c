@@ -90,7 +90,8 @@ static coh_status train(worker *self, const coh_grant *grant,
         mine = coh_agree(self->setup.roles->group, mine, err);
     if (mine == COH_OK)
         mine = check_loss(grant, sums.step.loss, err);
-    if (mine == COH_OK && sums.step.weight > 0) {
+    /* Policy sync: the other groups wait for this one's push. */
+    if (mine == COH_OK && (sums.step.weight > 0 || grant->groups > 1)) {
         mine = coh_exchange_step(self->exchange, grant, sums.step.weight,
                                  &report->gradient_norm, err);
         if (mine == COH_E_PEER)
