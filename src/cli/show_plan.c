@@ -100,6 +100,16 @@ static void print_memory(const coh_memory_plan *memory, bool has_servers)
     printf("\n");
 }
 
+static void print_server_ranks(const coh_plan *plan)
+{
+    if (plan->servers == 0)
+        return;
+    printf("servers     rank");
+    for (int s = 0; s < plan->servers; s++)
+        printf("%s %d", s > 0 ? "," : "", coh_plan_server_rank(plan, s));
+    printf("\n");
+}
+
 static void print_text(const coh_model *model, const coh_plan *plan,
                        const estimate *e)
 {
@@ -120,6 +130,7 @@ static void print_text(const coh_model *model, const coh_plan *plan,
            coh_plan_ranks(plan), plan->groups, plan->groups == 1 ? "" : "s",
            plan->group_size, plan->group_size == 1 ? "" : "s", plan->servers,
            plan->servers == 1 ? "" : "s", plan->step_samples);
+    print_server_ranks(plan);
     if (plan->servers > 0)
         printf("server      %.3f MiB of parameters at most\n",
                (double)e->bytes_per_server / MIB);
@@ -174,6 +185,10 @@ static void print_json(const coh_model *model, const coh_plan *plan,
     coh_json_int(&json, "group_size", plan->group_size);
     coh_json_int(&json, "servers", plan->servers);
     coh_json_close(&json, '{');
+    coh_json_open(&json, "server_ranks", '[');
+    for (int s = 0; s < plan->servers; s++)
+        coh_json_int(&json, NULL, coh_plan_server_rank(plan, s));
+    coh_json_close(&json, '[');
     coh_json_int(&json, "step_samples", plan->step_samples);
     coh_json_int(&json, "blocks", plan->nblocks);
     coh_json_int(&json, "bytes_per_server", e->bytes_per_server);

@@ -1,8 +1,13 @@
 /* plan.h - who does what: ranks to roles, parameters to blocks, blocks to
  * servers, samples to members. Pure: the same on every rank, no MPI, no state.
  *
- * Ranks      group 0's workers, group 1's, ..., then the servers. A group's
- *            first worker is its root: it alone talks to servers.
+ * Ranks      group 0's workers, group 1's, ..., and among them the servers, as
+ *            far from each other as can be: server s of S is rank
+ *            (s + 1) (ranks - 1) / S. Where a launcher fills node after node
+ *            with as many ranks, no node has more servers than it must, nor a
+ *            second while another has none. Rank 0 is a worker, the last a
+ *            server. A group's first worker is its root: it alone talks to
+ *            servers.
  * Blocks     the flat parameter vector cut into pieces of equal size (the last
  *            one shorter). A block is what is sent, versioned and placed.
  * Placement  block b belongs to server b modulo servers, and the blocks are cut
@@ -49,6 +54,7 @@ coh_status coh_plan_make(const coh_config *config, int64_t parameters,
 
 int coh_plan_ranks(const coh_plan *self);
 coh_role coh_plan_role(const coh_plan *self, int rank);
+int coh_plan_worker_rank(const coh_plan *self, int group, int member);
 int coh_plan_root_rank(const coh_plan *self, int group);
 int coh_plan_server_rank(const coh_plan *self, int server);
 
