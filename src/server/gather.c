@@ -80,7 +80,7 @@ static void add_chunk(const coh_gathered *items, int groups, float *sum,
 }
 
 float *coh_gather_sum(const coh_gathered *items, int groups, int64_t count,
-                      double *weight)
+                      int threads, double *weight)
 {
     float *sum = NULL;
 
@@ -94,7 +94,7 @@ float *coh_gather_sum(const coh_gathered *items, int groups, int64_t count,
     }
     if (sum == NULL)
         return NULL;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t from = 0; from < count; from += CHUNK)
         add_chunk(items, groups, sum, from,
                   count - from < CHUNK ? count - from : CHUNK);

@@ -39,6 +39,6 @@ const coh_gathered *coh_gather_add(coh_gather *self, int64_t index,
 /* The sum of what was gathered, into the gradient of one of items[groups]; NULL
  * if none has a weight. *weight: the sum of weights. */
 float *coh_gather_sum(const coh_gathered *items, int groups, int64_t count,
-                      double *weight);
+                      int threads, double *weight);
 
 #endif

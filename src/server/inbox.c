@@ -6,17 +6,17 @@
 #include "common/clock.h"
 #include "common/memory.h"
 #include "common/xfer.h"
-#include "server/gather.h"
+#include "server/updates.h"
 
-/* Posted for each rank: two may arrive while one is answered. */
-enum { DEPTH = 3 };
+/* Posted for each rank: some arrive while others are worked on or answered. */
+enum { DEPTH = 4 };
 
 /* A push and its answer. */
 typedef struct parcel {
     coh_push push;
     coh_reply reply;
     float *data;  /* [block_count], owned: the gradient, then maybe weights */
-    bool is_done; /* applied, or a pull: to be answered */
+    bool is_done; /* or will be when updates are run: to be answered */
     coh_xfer *in, *out;
 } parcel;
 
@@ -32,9 +32,9 @@ typedef struct corner {
 struct coh_inbox {
     const coh_plan *plan;
     const coh_roles *roles;
-    const coh_schedule *schedule;
     coh_shard *shard;
-    coh_gather *gather; /* owned; NULL: each push is applied by itself */
+    coh_gather *gather;   /* owned; NULL: each push is applied by itself */
+    coh_updates *updates; /* owned */
     double timeout_s;
     bool is_released;
     bool copies; /* answers are copies of the weights */
@@ -104,8 +104,9 @@ static bool make_corners(coh_inbox *self)
 }
 
 coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
-                         const coh_roles *roles, const coh_schedule *schedule,
-                         coh_shard *shard, coh_inbox **out, coh_err *err)
+                         const coh_roles *roles, int threads,
+                         const coh_schedule *schedule, coh_shard *shard,
+                         coh_inbox **out, coh_err *err)
 {
     const size_t groups = (size_t)plan->groups;
     const bool gathers = must_gather(config, plan);
@@ -117,7 +118,6 @@ coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
      * they have arrived: only an asynchronous other group would. */
     *self = (coh_inbox){ .plan = plan,
                          .roles = roles,
-                         .schedule = schedule,
                          .shard = shard,
                          .timeout_s = config->exchange.timeout,
                          .copies = plan->groups > 1 && !gathers,
@@ -125,10 +125,12 @@ coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
     self->corners = calloc(groups, sizeof *self->corners);
     self->staleness =
         calloc(groups * COH_STALENESS_BINS, sizeof *self->staleness);
+    self->updates = coh_updates_new(plan, schedule, shard, threads);
     if (gathers)
         self->gather = coh_gather_new(coh_shard_nblocks(shard), plan->groups);
     if (self->corners == NULL || self->staleness == NULL ||
-        (gathers && self->gather == NULL) || !make_corners(self))
+        self->updates == NULL || (gathers && self->gather == NULL) ||
+        !make_corners(self))
         goto no_memory;
     *out = self;
     return COH_OK;
@@ -158,6 +160,7 @@ void coh_inbox_destroy(coh_inbox **self)
     for (int g = 0; (*self)->corners != NULL && g < (*self)->plan->groups; g++)
         destroy_corner(*self, &(*self)->corners[g]);
     coh_gather_destroy(&(*self)->gather);
+    coh_updates_destroy(&(*self)->updates);
     free((*self)->corners);
     free((*self)->staleness);
     free(*self);
@@ -194,40 +197,28 @@ static coh_status settle(coh_inbox *self, corner *c, int64_t block,
     return COH_OK;
 }
 
-static void update(coh_inbox *self, const coh_push *push, const float *gradient,
-                   double weight)
+/* Sync: the pushes of all groups have come. */
+static void add_all(coh_inbox *self, const coh_push *push,
+                    const coh_gathered *items)
 {
-    coh_shard_apply(self->shard, push->block, gradient, weight,
-                    coh_schedule_rate(self->schedule, push->clock));
-}
-
-static void apply_one(coh_inbox *self, parcel *p)
-{
-    count_staleness(self, p);
-    update(self, &p->push, p->data, p->push.weight);
-    p->is_done = true;
-}
-
-/* Sync: the gradients of all groups have come. */
-static void apply_all(coh_inbox *self, const coh_push *push,
-                      const coh_gathered *items)
-{
-    const int groups = self->plan->groups;
-    const int64_t count = coh_plan_block(self->plan, push->block).count;
-    double weight;
-
-    for (int g = 0; g < groups; g++) {
+    for (int g = 0; g < self->plan->groups; g++) {
         parcel *p = items[g].user;
-        if (p != NULL && p->push.weight > 0)
+        if (p == NULL)
+            continue;
+        if (p->push.weight > 0)
             count_staleness(self, p);
+        p->is_done = true;
     }
-    const float *sum = coh_gather_sum(items, groups, count, &weight);
-    if (sum != NULL)
-        update(self, push, sum, weight);
-    for (int g = 0; g < groups; g++) {
-        if (items[g].user != NULL)
-            ((parcel *)items[g].user)->is_done = true;
-    }
+    coh_updates_add(self->updates, (coh_update){ push, NULL, items });
+}
+
+static void add_one(coh_inbox *self, parcel *p)
+{
+    if (coh_updates_has(self->updates, p->push.block))
+        coh_updates_run(self->updates); /* another group's: it counts */
+    count_staleness(self, p);
+    p->is_done = true;
+    coh_updates_add(self->updates, (coh_update){ &p->push, p->data, NULL });
 }
 
 static int64_t own_index(const coh_inbox *self, int64_t block)
@@ -249,12 +240,12 @@ static coh_status take(coh_inbox *self, corner *c, parcel *p, coh_err *err)
     if (p->push.groups == 0 || self->is_released) {
         p->is_done = true;
     } else if (self->gather == NULL) {
-        apply_one(self, p);
+        add_one(self, p);
     } else {
         const coh_gathered *items =
             coh_gather_add(self->gather, own_index(self, p->push.block), item);
         if (items != NULL)
-            apply_all(self, &p->push, items);
+            add_all(self, &p->push, items);
     }
     return COH_OK;
 }
@@ -283,7 +274,7 @@ static bool has_left(parcel *p)
     return p->out == NULL || coh_xfer_test(p->out);
 }
 
-/* Post again what is gone, and take one push if it has come. */
+/* Post again what is gone, and take what has come. */
 static coh_status poll_corner(coh_inbox *self, corner *c, bool *any,
                               coh_err *err)
 {
@@ -297,8 +288,8 @@ static coh_status poll_corner(coh_inbox *self, corner *c, bool *any,
             return status;
         post(self, c, p);
     }
-    if (c->arrived < c->freed + self->depth &&
-        coh_xfer_test(parcel_of(self, c, c->arrived)->in)) {
+    while (status == COH_OK && c->arrived < c->freed + self->depth &&
+           coh_xfer_test(parcel_of(self, c, c->arrived)->in)) {
         *any = true;
         status = take(self, c, parcel_of(self, c, c->arrived++), err);
     }
@@ -317,10 +308,11 @@ coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err)
     coh_status status = COH_OK;
     bool found = false;
 
-    for (int g = 0; g < self->plan->groups && status == COH_OK; g++) {
+    for (int g = 0; g < self->plan->groups && status == COH_OK; g++)
         status = poll_corner(self, &self->corners[g], &found, err);
+    coh_updates_run(self->updates);
+    for (int g = 0; g < self->plan->groups && status == COH_OK; g++)
         answer_corner(self, &self->corners[g]);
-    }
     if (found)
         self->busy_s += coh_clock_now_s() - begin_s;
     *any = *any || found;

@@ -10,7 +10,7 @@
  *
  *     new -> { poll | release }* -> destroy
  *
- * Threads: one caller.   MPI: point to point with the groups' roots.
+ * Threads: one caller; OpenMP's for updates.   MPI: point to point with the groups' roots.
  */
 #ifndef COH_SERVER_INBOX_H
 #define COH_SERVER_INBOX_H
@@ -20,10 +20,11 @@
 
 typedef struct coh_inbox coh_inbox;
 
-/* All borrowed. Posts the receives. Fails with COH_E_NOMEM. */
+/* All borrowed; updates are made by so many threads. Posts the receives. Fails with COH_E_NOMEM. */
 coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
-                         const coh_roles *roles, const coh_schedule *schedule,
-                         coh_shard *shard, coh_inbox **out, coh_err *err);
+                         const coh_roles *roles, int threads,
+                         const coh_schedule *schedule, coh_shard *shard,
+                         coh_inbox **out, coh_err *err);
 void coh_inbox_destroy(coh_inbox **self);
 
 /* Handle all pushes and pulls that are complete. *any becomes true if there

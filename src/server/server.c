@@ -1,7 +1,6 @@
 /* server.c - see server.h. */
 #include "server/server.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -336,7 +335,8 @@ static coh_status make(server *self, coh_err *err)
         status = fill_shard(self, err);
     if (status == COH_OK)
         status = coh_inbox_new(setup->config, setup->plan, setup->roles,
-                               &self->schedule, self->shard, &self->inbox, err);
+                               setup->threads, &self->schedule, self->shard,
+                               &self->inbox, err);
     if (status == COH_OK && is_first(self))
         status = coh_desk_new(setup->config, setup->plan, setup->roles,
                               setup->chief, &self->desk, err);
@@ -350,7 +350,6 @@ coh_status coh_server_run(const coh_server_setup *setup,
 {
     server self = { .setup = *setup };
 
-    omp_set_num_threads(setup->threads);
     self.schedule = coh_schedule_of(setup->config, setup->epoch_samples,
                                     setup->plan->update_samples);
     coh_status status = coh_agree(setup->roles->world, make(&self, err), err);

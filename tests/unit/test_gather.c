@@ -59,7 +59,7 @@ START_TEST(the_sum_does_not_depend_on_who_came_first)
         items = add(0, orders[_i][i]);
     }
     ck_assert_ptr_nonnull(items);
-    const float *sum = coh_gather_sum(items, GROUPS, COUNT, &weight);
+    const float *sum = coh_gather_sum(items, GROUPS, COUNT, 2, &weight);
     ck_assert_double_eq(weight, 1 + 2 + 3 + 4);
     for (int i = 0; i < COUNT; i++) {
         const float g = (float)(i + 1) / 3;
@@ -96,7 +96,7 @@ START_TEST(a_push_without_samples_adds_nothing)
     for (int g = 0; g < GROUPS; g++)
         items = add(0, g);
     const float want = gradients[0][1][5] + gradients[0][2][5];
-    const float *sum = coh_gather_sum(items, GROUPS, COUNT, &weight);
+    const float *sum = coh_gather_sum(items, GROUPS, COUNT, 2, &weight);
     ck_assert_double_eq(weight, 2 + 3);
     ck_assert(sum[5] == want);
 
@@ -104,7 +104,7 @@ START_TEST(a_push_without_samples_adds_nothing)
         pushes[1][g].weight = 0;
         items = add(1, g);
     }
-    ck_assert_ptr_null(coh_gather_sum(items, GROUPS, COUNT, &weight));
+    ck_assert_ptr_null(coh_gather_sum(items, GROUPS, COUNT, 2, &weight));
     ck_assert_double_eq(weight, 0);
 }
 END_TEST

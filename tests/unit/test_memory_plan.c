@@ -82,8 +82,8 @@ START_TEST(many_groups_have_two_blocks_each_on_a_server)
     const coh_memory_plan plan = count(
         HEAD NET "exchange: {block: 65536}\nservers: 1\ngroups: 100\n", 101, 0);
 
-    ck_assert_int_ge(plan.server.exchange, 200 * 4 * (BLOCK - 4096));
-    ck_assert_int_le(plan.server.exchange, 200 * 4 * BLOCK);
+    ck_assert_int_ge(plan.server.exchange, 400 * 4 * (BLOCK - 4096));
+    ck_assert_int_le(plan.server.exchange, 400 * 4 * BLOCK);
 }
 END_TEST
 
