@@ -9,6 +9,7 @@
 #include "common/metrics.h"
 #include "common/optim/rule.h"
 #include "common/resident.h"
+#include "server/inbox.h"
 #include "worker/dataset.h"
 #include "worker/exchange.h"
 #include "worker/nn/measure.h"
@@ -98,10 +99,10 @@ void coh_memory_count(const coh_config *config, const coh_model *model,
     };
     if (plan->servers == 0)
         return;
-    /* Of the fullest server. Of all initial values it keeps its own; a
-     * group has a block on its way in and one on its way out. */
+    /* Of the fullest server. Of all initial values it keeps its own. */
     const int64_t own = FLOAT_BYTES * coh_plan_fullest(plan);
-    const int64_t blocks = FLOAT_BYTES * 2 * plan->groups * plan->block_count;
+    const int64_t blocks =
+        FLOAT_BYTES * coh_inbox_blocks(config, plan, 0) * plan->block_count;
     out->server = (coh_memory_parts){
         .parameters = own,
         .optimizer = slots * own,

@@ -108,6 +108,16 @@ static void print_optimizer(const coh_config *config)
         printf("warning     %s\n", text);
 }
 
+static void print_server_ranks(const coh_plan *plan)
+{
+    if (plan->servers == 0)
+        return;
+    printf("servers     rank");
+    for (int s = 0; s < plan->servers; s++)
+        printf("%s %d", s > 0 ? "," : "", coh_plan_server_rank(plan, s));
+    printf("\n");
+}
+
 static void print_text(const coh_config *config, const coh_model *model,
                        const coh_plan *plan, const estimate *e)
 {
@@ -128,6 +138,7 @@ static void print_text(const coh_config *config, const coh_model *model,
            coh_plan_ranks(plan), plan->groups, plan->groups == 1 ? "" : "s",
            plan->group_size, plan->group_size == 1 ? "" : "s", plan->servers,
            plan->servers == 1 ? "" : "s", plan->step_samples);
+    print_server_ranks(plan);
     if (plan->servers > 0)
         printf("server      %.3f MiB of parameters at most\n",
                (double)e->bytes_per_server / MIB);
@@ -200,6 +211,10 @@ static void print_json(const coh_config *config, const coh_model *model,
     coh_json_int(&json, "group_size", plan->group_size);
     coh_json_int(&json, "servers", plan->servers);
     coh_json_close(&json, '{');
+    coh_json_open(&json, "server_ranks", '[');
+    for (int s = 0; s < plan->servers; s++)
+        coh_json_int(&json, NULL, coh_plan_server_rank(plan, s));
+    coh_json_close(&json, '[');
     coh_json_int(&json, "step_samples", plan->step_samples);
     coh_json_int(&json, "blocks", plan->nblocks);
     coh_json_int(&json, "bytes_per_server", e->bytes_per_server);

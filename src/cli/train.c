@@ -124,7 +124,7 @@ static coh_status make_chief(training *self, coh_err *err)
         .log = job->log,
         .epoch_samples = job->train_count,
         .total_samples = coh_schedule_total(job->config, job->train_count,
-                                            job->plan.step_samples),
+                                            job->plan.update_samples),
     };
 
     if (!is_chief(self))
@@ -295,6 +295,7 @@ static coh_status run_server(training *self, coh_server_outcome *outcome,
         .plan = &job->plan,
         .roles = &job->roles,
         .log = job->log,
+        .threads = job->threads,
         .epoch_samples = job->train_count,
         .checkpoint = self->folder.checkpoint,
         .chief = self->chief,
@@ -368,7 +369,7 @@ static bool has_nothing_to_do(const training *self)
     const int64_t steps = job->config->train.steps;
     const bool is_trained =
         at->samples >= coh_schedule_total(job->config, job->train_count,
-                                          job->plan.step_samples) ||
+                                          job->plan.update_samples) ||
         (steps > 0 && at->steps >= steps);
 
     return is_trained && self->is_done;

@@ -39,6 +39,8 @@ static coh_registrar_rules rules_of(const coh_journal_facts *facts,
 
     return (coh_registrar_rules){
         .groups = facts->plan->groups,
+        .policy = (coh_policy_kind)config->policy,
+        .bound = config->policy_bound,
         .ahead = GRANTS_AHEAD,
         .epoch_samples = n,
         .step_samples = facts->plan->step_samples,
@@ -131,7 +133,15 @@ void coh_chief_report(coh_chief *self, const coh_report *report)
 
 bool coh_chief_next(coh_chief *self, int group, coh_grant *out)
 {
-    return coh_registrar_next(self->registrar, group, out);
+    if (!coh_registrar_next(self->registrar, group, out))
+        return false;
+    coh_journal_grant(self->journal, out);
+    return true;
+}
+
+bool coh_chief_has_failed(const coh_chief *self)
+{
+    return coh_registrar_status(self->registrar) < 0;
 }
 
 bool coh_chief_is_done(const coh_chief *self)
@@ -207,7 +217,15 @@ coh_status coh_chief_finish(coh_chief *self, const int64_t *staleness,
     if (self->save_status != COH_OK && status >= 0)
         status = self->save_status;
     const coh_status wrote = coh_journal_summary(
-        self->journal, status, self->reason, staleness, loads, memory, err);
+        self->journal,
+        &(coh_journal_end){ .status = status,
+                            .reason = self->reason,
+                            .greatest_lead =
+                                coh_registrar_greatest_lead(self->registrar),
+                            .staleness = staleness,
+                            .loads = loads,
+                            .memory = memory },
+        err);
     if (wrote != COH_OK && status >= 0)
         return wrote;
     return status == COH_OK ? COH_OK

@@ -34,6 +34,9 @@ void coh_chief_report(coh_chief *self, const coh_report *report);
 bool coh_chief_next(coh_chief *self, int group, coh_grant *out);
 bool coh_chief_is_done(const coh_chief *self);
 
+/* The run ends by a failure: whoever waits for a group may wait in vain. */
+bool coh_chief_has_failed(const coh_chief *self);
+
 /* True while a checkpoint must be written: then begin, write every part into
  * coh_chief_save_folder(), and end with the outcome of all parts. A checkpoint
  * that cannot be written is logged and the run goes on; the last one that

@@ -25,7 +25,11 @@
 #include "common/layers.h"
 #include "common/status.h"
 
-typedef enum coh_policy_kind { COH_POLICY_ASYNC } coh_policy_kind;
+typedef enum coh_policy_kind {
+    COH_POLICY_ASYNC,
+    COH_POLICY_BOUNDED,
+    COH_POLICY_SYNC
+} coh_policy_kind;
 typedef enum coh_rule_kind {
     COH_RULE_SGD,
     COH_RULE_NESTEROV,
@@ -130,6 +134,7 @@ typedef struct coh_target_spec {
 typedef struct coh_config {
     int64_t groups, group_size, servers;
     int policy; /* coh_policy_kind; enums are int so that one row fills all */
+    int64_t policy_bound;
     struct {
         char *name, *out;
         int64_t seed;
@@ -174,6 +179,10 @@ typedef struct coh_config {
         int64_t threads;
         int algorithm;
     } compute;
+    struct {
+        int64_t slow_group;
+        double delay;
+    } testing;
     struct {
         coh_ints input;
         int ntargets;

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/files.h"
 #include "common/json.h"
+#include "common/merge.h"
 #include "common/metrics.h"
 
 /* A mean that is being taken. */
@@ -29,8 +30,10 @@ struct coh_journal {
     double start_s;    /* when it was made */
     double trained_s;  /* when the last training report came */
     double reported_s; /* of the last progress line */
+    coh_merge merge;   /* policy sync: steps that not all have reported */
     int64_t samples;   /* trained on, earlier runs included */
     int64_t steps;
+    int64_t pushes;       /* blocks that reported steps of this job pushed */
     int64_t line_samples; /* `samples` at the last progress line */
     mean line_loss;       /* since the last progress line */
     mean epoch_loss;      /* of the epoch under way */
@@ -165,13 +168,17 @@ static void write_losses(const coh_journal *self, const coh_report *r,
     coh_json_close(json, '{');
 }
 
-static void add_step(coh_journal *self, const coh_report *r)
+/* `groups`: how many took the step together; 0: one, told by its number. */
+static void add_step(coh_journal *self, const coh_report *r, int64_t groups)
 {
     const double now_s = coh_clock_now_s();
     coh_json json = begin_line(self, "step");
 
     coh_json_int(&json, "step", r->step);
-    coh_json_int(&json, "group", r->group);
+    if (groups > 0)
+        coh_json_int(&json, "groups", groups);
+    else
+        coh_json_int(&json, "group", r->group);
     coh_json_int(&json, "samples", r->samples);
     coh_json_real(&json, "loss", r->weight > 0 ? r->loss / r->weight : 0);
     write_losses(self, r, &json);
@@ -231,12 +238,37 @@ static void add_evaluation(coh_journal *self, const coh_report *r)
                   type, r->step, e.loss, accuracy, auc, r->samples);
 }
 
+static bool is_merged(const coh_journal *self)
+{
+    return self->facts.config->policy == COH_POLICY_SYNC &&
+           self->facts.plan->groups > 1;
+}
+
+void coh_journal_grant(coh_journal *self, const coh_grant *grant)
+{
+    if (grant->kind == COH_GRANT_TRAIN && is_merged(self))
+        coh_merge_expect(&self->merge, grant->step, grant->groups);
+}
+
+static void add_training(coh_journal *self, const coh_report *r)
+{
+    coh_report merged;
+    int64_t groups;
+
+    if (self->facts.plan->servers > 0 && r->weight > 0)
+        self->pushes += self->facts.plan->nblocks;
+    if (!is_merged(self))
+        add_step(self, r, 0);
+    else if (coh_merge_add(&self->merge, r, &merged, &groups))
+        add_step(self, &merged, groups);
+}
+
 void coh_journal_report(coh_journal *self, const coh_report *report)
 {
     if (report->status != COH_OK)
         return;
     if (report->kind == COH_GRANT_TRAIN)
-        add_step(self, report);
+        add_training(self, report);
     else if (report->kind > 0 && report->samples > 0)
         add_evaluation(self, report);
 }
@@ -287,11 +319,14 @@ static void write_evaluation(coh_json *json, const char *name,
 }
 
 static void write_servers(const coh_journal *self, coh_json *json,
-                          const int64_t *staleness,
-                          const coh_server_load *loads)
+                          const coh_journal_end *end)
 {
     const coh_plan *plan = self->facts.plan;
+    const int64_t *staleness = end->staleness;
+    const coh_server_load *loads = end->loads;
 
+    coh_json_int(json, "greatest_lead", end->greatest_lead);
+    coh_json_int(json, "pushes", self->pushes);
     coh_json_open(json, "staleness", '[');
     for (int g = 0; staleness != NULL && g < plan->groups; g++) {
         const int64_t *row = staleness + (int64_t)g * COH_STALENESS_BINS;
@@ -325,10 +360,8 @@ static void write_memory(coh_json *json, const char *role,
     coh_json_int(json, key, peak->rank);
 }
 
-static void write_summary(const coh_journal *self, coh_status status,
-                          const char *reason, const int64_t *staleness,
-                          const coh_server_load *loads,
-                          const coh_memory_peaks *memory, FILE *out)
+static void write_summary(const coh_journal *self, const coh_journal_end *end,
+                          FILE *out)
 {
     const coh_journal_facts *facts = &self->facts;
     const double seconds = self->trained_s - self->start_s;
@@ -340,9 +373,10 @@ static void write_summary(const coh_journal *self, coh_status status,
     coh_json_init(&json, out, false);
     coh_json_open(&json, NULL, '{');
     coh_json_text(&json, "status",
-                  status == COH_OK ? "done" : coh_status_name(status));
-    coh_json_int(&json, "exit_code", coh_status_exit_code(status));
-    coh_json_text(&json, "reason", reason);
+                  end->status == COH_OK ? "done"
+                                        : coh_status_name(end->status));
+    coh_json_int(&json, "exit_code", coh_status_exit_code(end->status));
+    coh_json_text(&json, "reason", end->reason);
     coh_json_text(&json, "name", facts->config->run.name);
     coh_json_text(&json, "version", COH_VERSION);
     coh_json_int(&json, "parameters", facts->model->parameters);
@@ -362,10 +396,10 @@ static void write_summary(const coh_journal *self, coh_status status,
         coh_json_int(&json, "best_step", self->best.step);
         coh_json_real(&json, "best_score", score_of(&self->best));
     }
-    write_servers(self, &json, staleness, loads);
-    if (memory != NULL) {
-        write_memory(&json, "worker", &memory->worker);
-        write_memory(&json, "server", &memory->server);
+    write_servers(self, &json, end);
+    if (end->memory != NULL) {
+        write_memory(&json, "worker", &end->memory->worker);
+        write_memory(&json, "server", &end->memory->server);
     }
     coh_json_real(&json, "checkpoint_s", self->checkpoint_s);
     coh_json_text(&json, "checkpoint", self->checkpoint);
@@ -409,10 +443,8 @@ static void say_end(const coh_journal *self, coh_status status)
                                                     "if any");
 }
 
-coh_status coh_journal_summary(coh_journal *self, coh_status status,
-                               const char *reason, const int64_t *staleness,
-                               const coh_server_load *loads,
-                               const coh_memory_peaks *memory, coh_err *err)
+coh_status coh_journal_summary(coh_journal *self, const coh_journal_end *end,
+                               coh_err *err)
 {
     char path[PATH_MAX], temporary[PATH_MAX];
     const char *folder = self->facts.folder;
@@ -427,7 +459,7 @@ coh_status coh_journal_summary(coh_journal *self, coh_status status,
     if (out == NULL)
         return coh_fail(err, COH_E_IO, "cannot write '%s': %s", temporary,
                         strerror(errno));
-    write_summary(self, status, reason, staleness, loads, memory, out);
+    write_summary(self, end, out);
     const bool bad = ferror(out) != 0;
     ok = fclose(out) == 0 && !bad
              ? coh_path_sync(temporary, err)
@@ -436,9 +468,9 @@ coh_status coh_journal_summary(coh_journal *self, coh_status status,
     if (ok == COH_OK)
         ok = coh_path_rename(temporary, path, err);
     if (ok == COH_OK)
-        say_memory(self, memory);
+        say_memory(self, end->memory);
     if (ok == COH_OK)
-        say_end(self, status);
+        say_end(self, end->status);
     else
         (void)coh_path_remove(temporary, NULL);
     return ok;

@@ -49,6 +49,9 @@ coh_status coh_journal_new(const coh_journal_facts *facts, coh_journal **out,
                            coh_err *err);
 void coh_journal_destroy(coh_journal **self);
 
+/* What was granted and what was done. With policy sync the reports of a step
+ * become one line, that of all its groups. */
+void coh_journal_grant(coh_journal *self, const coh_grant *grant);
 void coh_journal_report(coh_journal *self, const coh_report *report);
 void coh_journal_saved(coh_journal *self, const char *checkpoint,
                        double seconds);
@@ -57,13 +60,19 @@ void coh_journal_saved(coh_journal *self, const char *checkpoint,
 void coh_journal_best(const coh_journal *self, double *score, int64_t *step);
 void coh_journal_set_best(coh_journal *self, double score, int64_t step);
 
+/* What is known at the end of a run only; pointers are NULL where it is not. */
+typedef struct coh_journal_end {
+    coh_status status;
+    const char *reason;           /* why the run ended early, or "" */
+    int64_t greatest_lead;        /* of a group over the slowest, in steps */
+    const int64_t *staleness;     /* [groups, COH_STALENESS_BINS] */
+    const coh_server_load *loads; /* [servers] */
+    const coh_memory_peaks *memory;
+} coh_journal_end;
+
 /* Write summary.json, whole or not at all, and say where everything is.
- * staleness: int64 [groups, COH_STALENESS_BINS]; loads[servers]; memory; each
- * NULL if it is not known. reason: why the run ended early, or "".
  * Fails with COH_E_IO. */
-coh_status coh_journal_summary(coh_journal *self, coh_status status,
-                               const char *reason, const int64_t *staleness,
-                               const coh_server_load *loads,
-                               const coh_memory_peaks *memory, coh_err *err);
+coh_status coh_journal_summary(coh_journal *self, const coh_journal_end *end,
+                               coh_err *err);
 
 #endif

@@ -31,8 +31,13 @@
         "workers in a group; 0 takes what the launch gives, if it divides")    \
     INT("servers", servers, 0, 0, 1000000, "ranks",                            \
         "parameter servers; 0 needs one group")                                \
-    ENUM("policy", policy, 0, "async",                                         \
-         "how servers treat groups; async: each update is applied on arrival") \
+    ENUM("policy", policy, 0, "async|bounded|sync",                            \
+         "how groups meet at the servers; async: each gradient is applied on " \
+         "arrival; bounded: so too, but no group is more than policy_bound "   \
+         "steps ahead; sync: a step is one of all groups together, averaged")  \
+    INT("policy_bound", policy_bound, 4, 0, 1000000, "steps",                  \
+        "policy bounded: how many steps a group may begin ahead of the "       \
+        "slowest; below 2 there is less read ahead")                           \
     ROOM("run", "the run and its folder OUT/NAME")                             \
     TEXT("run.name", run.name, "",                                             \
          "name of the run; empty is the name of the config file")              \
@@ -154,10 +159,15 @@
         "how many of the newest stay")                                         \
     ROOM("compute", "how a worker calculates")                                 \
     INT("compute.threads", compute.threads, 0, 0, 4096, "threads",             \
-        "threads a worker; 0 is its share of the cores it may use")            \
+        "threads a rank; 0 is its share of the cores it may use")              \
     ENUM("compute.algorithm", compute.algorithm, 0, "auto|direct|winograd",    \
          "auto: each layer and pass as it measures fastest; direct; or "       \
          "Winograd wherever it can be done")                                   \
+    ROOM("testing", "for tests and experiments")                               \
+    INT("testing.slow_group", testing.slow_group, -1, -1, 1000000, "",         \
+        "number of a group that is slowed down; -1 is none")                   \
+    REAL("testing.delay", testing.delay, 0, 0, 1e6, "s",                       \
+         "what it waits before each training step")                            \
     ROOM("model", "the network, layer by layer")                               \
     INTS("model.input", model.input, 3, 1, 1000000,                            \
          "shape of a sample: [channels, height, width]")

@@ -138,6 +138,9 @@ coh_status coh_plan_make(const coh_config *config, const coh_model *model,
     plan.step_samples = config->train.group_batch > 0
                             ? config->train.group_batch
                             : config->train.batch * size;
+    plan.update_samples =
+        plan.step_samples *
+        (config->policy == COH_POLICY_SYNC ? config->groups : 1);
     coh_status status = COH_OK;
     if (config->exchange.placement == COH_PLACEMENT_LAYER)
         status = cut_by_layers(&plan, config, model, err);
@@ -159,20 +162,43 @@ int coh_plan_ranks(const coh_plan *self)
     return self->groups * self->group_size + self->servers;
 }
 
+/* How many servers have ranks below `rank`. */
+static int servers_before(const coh_plan *self, int rank)
+{
+    const int64_t others = coh_plan_ranks(self) - 1;
+
+    if (rank == 0 || self->servers == 0)
+        return 0;
+    return (int)(((int64_t)rank * self->servers - 1) / others);
+}
+
 coh_role coh_plan_role(const coh_plan *self, int rank)
 {
-    const int workers = self->groups * self->group_size;
-
     COH_ASSERT(rank >= 0 && rank < coh_plan_ranks(self));
-    if (rank >= workers)
-        return (coh_role){ true, rank - workers, -1, -1 };
-    return (coh_role){ false, -1, rank / self->group_size,
-                       rank % self->group_size };
+    const int before = servers_before(self, rank);
+    const int worker = rank - before;
+
+    if (before < self->servers && coh_plan_server_rank(self, before) == rank)
+        return (coh_role){ true, before, -1, -1 };
+    return (coh_role){ false, -1, worker / self->group_size,
+                       worker % self->group_size };
+}
+
+/* Before a worker stand the servers s that have no more workers before them
+ * than it has: 1 + (s + 1) (workers - 1) / servers. */
+int coh_plan_worker_rank(const coh_plan *self, int group, int member)
+{
+    const int64_t others = (int64_t)self->groups * self->group_size - 1;
+    const int worker = group * self->group_size + member;
+
+    if (worker == 0 || self->servers == 0)
+        return worker;
+    return worker + (int)(((int64_t)worker * self->servers - 1) / others);
 }
 
 int coh_plan_root_rank(const coh_plan *self, int group)
 {
-    return group * self->group_size;
+    return coh_plan_worker_rank(self, group, 0);
 }
 
 int coh_plan_speaker(const coh_plan *self, int64_t block)
@@ -182,12 +208,14 @@ int coh_plan_speaker(const coh_plan *self, int64_t block)
 
 int coh_plan_speaker_rank(const coh_plan *self, int group, int speaker)
 {
-    return coh_plan_root_rank(self, group) + speaker;
+    return coh_plan_worker_rank(self, group, speaker);
 }
 
 int coh_plan_server_rank(const coh_plan *self, int server)
 {
-    return self->groups * self->group_size + server;
+    const int64_t others = coh_plan_ranks(self) - 1;
+
+    return (int)((server + 1) * others / self->servers);
 }
 
 coh_range coh_plan_block(const coh_plan *self, int64_t block)

@@ -1,8 +1,13 @@
 /* plan.h - who does what: ranks to roles, parameters to blocks, blocks to
  * servers, samples to members. Pure: the same on every rank, no MPI, no state.
  *
- * Ranks      group 0's workers, group 1's, ..., then the servers. A group's
- *            first worker is its root: it talks to the registrar.
+ * Ranks      group 0's workers, group 1's, ..., and among them the servers, as
+ *            far from each other as can be: server s of S is rank
+ *            (s + 1) (ranks - 1) / S. Where a launcher fills node after node
+ *            with as many ranks, no node has more servers than it must, nor a
+ *            second while another has none. Rank 0 is a worker, the last a
+ *            server. A group's first worker is its root: it talks to the
+ *            registrar.
  * Blocks     the flat parameter vector cut into pieces. A block is what is
  *            sent, versioned and placed.
  * Speakers   the first members of a group: block b's talks to its server for
@@ -44,9 +49,11 @@ typedef struct coh_plan {
     int speakers;                    /* of a group, 1 .. group_size */
     int64_t parameters;
     int64_t nblocks;
-    int64_t block_count;     /* parameters of the largest block */
-    int64_t batch;           /* rows of a worker's batch */
-    int64_t step_samples;    /* samples a group takes a step, at most */
+    int64_t block_count;    /* parameters of the largest block */
+    int64_t batch;          /* rows of a worker's batch */
+    int64_t step_samples;   /* samples a group takes a step, at most */
+    int64_t update_samples; /* samples of one update: of a group's step, or with
+                                policy sync of a step of all groups */
     coh_plan_layers *layers; /* placement layer, owned; else NULL */
 } coh_plan;
 
@@ -67,6 +74,7 @@ void coh_plan_fini(coh_plan *self);
 
 int coh_plan_ranks(const coh_plan *self);
 coh_role coh_plan_role(const coh_plan *self, int rank);
+int coh_plan_worker_rank(const coh_plan *self, int group, int member);
 int coh_plan_root_rank(const coh_plan *self, int group);
 int coh_plan_server_rank(const coh_plan *self, int server);
 

@@ -4,11 +4,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/pace.h"
+
 /* The group that evaluates: it may keep the best weights it saw. */
 enum { EVALUATOR = 0 };
 
 typedef struct member {
     int outstanding; /* grants not reported yet */
+    int64_t dealt;   /* sync: pieces it had its share of, maybe nothing */
+    bool evaluates;  /* the last of them is an evaluation */
     bool is_ready;   /* has sent its first report */
     bool is_stopped; /* was given STOP */
 } member;
@@ -16,6 +20,9 @@ typedef struct member {
 struct coh_registrar {
     coh_registrar_rules rules;
     coh_progress at;
+    coh_pace *pace;    /* owned */
+    coh_grant piece;   /* the last one cut; sync: of all groups together */
+    int64_t cut;       /* pieces so far, in this job */
     coh_status status; /* COH_OK while the run goes well */
     bool is_cut_short; /* stop() was called */
     bool is_lost;      /* what the groups hold is no longer worth saving */
@@ -44,13 +51,20 @@ coh_status coh_registrar_new(const coh_registrar_rules *rules,
                         "the training set has %" PRId64 ": resume with the "
                         "data it was trained on",
                         from->position, rules->epoch_samples);
+    const bool is_bounded = rules->policy == COH_POLICY_BOUNDED;
+    coh_pace *pace =
+        coh_pace_new(rules->groups, is_bounded ? rules->bound : -1);
     coh_registrar *self =
         calloc(1, sizeof *self + (size_t)rules->groups * sizeof(member));
-    if (self == NULL)
+    if (self == NULL || pace == NULL) {
+        coh_pace_destroy(&pace);
+        free(self);
         return coh_fail(err, COH_E_NOMEM, "no memory for %d groups",
                         rules->groups);
+    }
 
     self->rules = *rules;
+    self->pace = pace;
     self->at = *from;
     self->next_evaluate = next_multiple(rules->evaluate_every, from->samples);
     self->next_save = next_multiple(rules->save_every, from->samples);
@@ -60,6 +74,9 @@ coh_status coh_registrar_new(const coh_registrar_rules *rules,
 
 void coh_registrar_destroy(coh_registrar **self)
 {
+    if (*self == NULL)
+        return;
+    coh_pace_destroy(&(*self)->pace);
     free(*self);
     *self = NULL;
 }
@@ -76,29 +93,19 @@ void coh_registrar_stop(coh_registrar *self, coh_status status)
     self->must_evaluate = false;
 }
 
-void coh_registrar_report(coh_registrar *self, const coh_report *report)
+static bool is_sync(const coh_registrar *self)
 {
-    member *group = &self->groups[report->group];
-
-    if (report->kind == COH_REPORT_READY)
-        group->is_ready = true;
-    else if (report->kind != COH_REPORT_ALIVE)
-        group->outstanding--;
-    COH_ASSERT(group->outstanding >= 0);
-
-    if (report->status != COH_OK) {
-        group->outstanding = 0; /* it drops what else it was granted */
-        coh_registrar_stop(self, (coh_status)report->status);
-    } else if (report->stop != 0) {
-        coh_registrar_stop(self, COH_STOPPED);
-    }
+    return self->rules.policy == COH_POLICY_SYNC;
 }
 
-/* Nothing granted is still under way. */
+/* Nothing granted is still under way, and with sync nothing is still to be
+ * granted of the last piece: others may wait for that. */
 static bool is_quiet(const coh_registrar *self)
 {
     for (int g = 0; g < self->rules.groups; g++) {
-        if (self->groups[g].outstanding > 0)
+        const member *group = &self->groups[g];
+        if (group->outstanding > 0 ||
+            (is_sync(self) && group->dealt < self->cut && !self->is_lost))
             return false;
     }
     return true;
@@ -132,24 +139,73 @@ void coh_registrar_saved(coh_registrar *self)
     self->is_saved_last = is_exhausted(self);
 }
 
-/* Lease the next piece of the epoch. */
-static void grant_piece(coh_registrar *self, coh_grant *out)
+/* With sync all begin a step together: there is no lead to watch. */
+static void join(coh_registrar *self, int index)
+{
+    if (!is_sync(self))
+        coh_pace_join(self->pace, index);
+}
+
+/* A grant is done: what does the group do next? */
+static void go_on(coh_registrar *self, int index, bool was_training)
+{
+    member *group = &self->groups[index];
+
+    group->outstanding--;
+    COH_ASSERT(group->outstanding >= 0);
+    if (was_training) {
+        const bool may_go_on = !is_exhausted(self) && !is_save_due(self);
+        coh_pace_done(self->pace, index, may_go_on);
+        if (group->evaluates && group->outstanding == 1)
+            coh_pace_leave(self->pace, index);
+    } else {
+        group->evaluates = false;
+        join(self, index);
+    }
+}
+
+void coh_registrar_report(coh_registrar *self, const coh_report *report)
+{
+    const int index = (int)report->group;
+    member *group = &self->groups[index];
+
+    if (report->kind == COH_REPORT_READY) {
+        group->is_ready = true;
+        join(self, index);
+    } else if (report->kind != COH_REPORT_ALIVE) {
+        go_on(self, index, report->kind == COH_GRANT_TRAIN);
+    }
+
+    if (report->status != COH_OK) {
+        group->outstanding = 0; /* it drops what else it was granted */
+        group->evaluates = false;
+        coh_pace_leave(self->pace, index);
+        coh_registrar_stop(self, (coh_status)report->status);
+    } else if (report->stop != 0) {
+        coh_registrar_stop(self, COH_STOPPED);
+    }
+}
+
+/* Cut the next piece from the epoch, at most `most` samples long. */
+static void cut_piece(coh_registrar *self, int64_t most)
 {
     const coh_registrar_rules *rules = &self->rules;
     coh_progress *at = &self->at;
-    int64_t count = rules->step_samples;
+    int64_t count = most;
 
     if (count > rules->epoch_samples - at->position)
         count = rules->epoch_samples - at->position;
     if (count > rules->total_samples - at->samples)
         count = rules->total_samples - at->samples;
 
-    *out = (coh_grant){ .kind = COH_GRANT_TRAIN,
-                        .step = at->steps,
-                        .epoch = at->epoch,
-                        .first = at->position,
-                        .count = count,
-                        .clock = at->samples };
+    self->piece = (coh_grant){ .kind = COH_GRANT_TRAIN,
+                               .step = at->steps,
+                               .epoch = at->epoch,
+                               .first = at->position,
+                               .count = count,
+                               .clock = at->samples,
+                               .groups = 1 };
+    self->cut++;
     at->steps++;
     at->samples += count;
     at->position += count;
@@ -163,6 +219,58 @@ static void grant_piece(coh_registrar *self, coh_grant *out)
     }
 }
 
+/* Lease the next piece of the epoch to one group. */
+static bool grant_piece(coh_registrar *self, int index, coh_grant *out)
+{
+    if (!coh_pace_may_grant(self->pace, index))
+        return false;
+    cut_piece(self, self->rules.step_samples);
+    *out = self->piece;
+    return true;
+}
+
+/* Sync: whether all groups can go on to another piece. An evaluation is of
+ * the weights after the last one, so nobody changes them. */
+static bool may_cut(const coh_registrar *self)
+{
+    for (int g = 0; g < self->rules.groups; g++) {
+        const member *group = &self->groups[g];
+        if (!group->is_ready || group->evaluates || group->dealt < self->cut)
+            return false;
+    }
+    return !self->must_evaluate;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Sync: the share of `index` in the last piece, which it did not have yet. */
+static void deal_share(coh_registrar *self, int index, coh_grant *out)
+{
+    const int64_t most = self->rules.step_samples;
+    const int64_t before = least(index * most, self->piece.count);
+
+    self->groups[index].dealt = self->cut;
+    *out = self->piece;
+    out->first += before;
+    out->count = least(self->piece.count - before, most);
+    out->groups = self->rules.groups;
+}
+
+/* A training step for a group that may have one. */
+static bool grant_step(coh_registrar *self, int index, coh_grant *out)
+{
+    if (!is_sync(self))
+        return grant_piece(self, index, out);
+    if (!may_cut(self))
+        return false;
+    cut_piece(self, self->rules.groups * self->rules.step_samples);
+    deal_share(self, index, out);
+    return true;
+}
+
 static coh_grant evaluation(const coh_registrar *self, coh_grant_kind kind)
 {
     return (coh_grant){ .kind = kind,
@@ -173,42 +281,59 @@ static coh_grant evaluation(const coh_registrar *self, coh_grant_kind kind)
 /* The end of the run, saved already: a test, then everybody stops. */
 static bool grant_end(coh_registrar *self, int index, coh_grant *out)
 {
-    member *group = &self->groups[index];
-
     if (!is_quiet(self) || self->must_evaluate)
         return false;
     if (self->is_tested || self->is_cut_short) {
         *out = (coh_grant){ .kind = COH_GRANT_STOP, .status = self->status };
-        group->is_stopped = true;
         return true;
     }
     if (index != EVALUATOR)
         return false;
     self->is_tested = true;
     *out = evaluation(self, COH_GRANT_TEST);
-    group->outstanding++;
     return true;
+}
+
+/* What `index` may do next, if anything. */
+static bool choose(coh_registrar *self, int index, coh_grant *out)
+{
+    /* Its part of a piece that others have begun on comes first. */
+    if (is_sync(self) && self->groups[index].dealt < self->cut &&
+        !self->is_lost) {
+        deal_share(self, index, out);
+        return true;
+    }
+    if (is_save_due(self))
+        return false;
+    if (self->must_evaluate && index == EVALUATOR) {
+        self->must_evaluate = false;
+        *out = evaluation(self, COH_GRANT_EVALUATE);
+        return true;
+    }
+    return is_exhausted(self) ? grant_end(self, index, out)
+                              : grant_step(self, index, out);
 }
 
 bool coh_registrar_next(coh_registrar *self, int index, coh_grant *out)
 {
     member *group = &self->groups[index];
 
-    if (!group->is_ready || group->is_stopped ||
-        group->outstanding >= self->rules.ahead)
+    if (!group->is_ready || group->is_stopped || group->evaluates ||
+        group->outstanding >= self->rules.ahead || !choose(self, index, out))
         return false;
 
-    if (is_save_due(self))
-        return false;
-    if (self->must_evaluate && index == EVALUATOR) {
-        self->must_evaluate = false;
-        *out = evaluation(self, COH_GRANT_EVALUATE);
-    } else if (!is_exhausted(self)) {
-        grant_piece(self, out);
-    } else {
-        return grant_end(self, index, out);
+    if (out->kind == COH_GRANT_STOP) {
+        group->is_stopped = true;
+        return true;
     }
     group->outstanding++;
+    if (out->kind == COH_GRANT_TRAIN) {
+        coh_pace_grant(self->pace, index);
+    } else {
+        group->evaluates = true;
+        if (group->outstanding == 1)
+            coh_pace_leave(self->pace, index);
+    }
     return true;
 }
 
@@ -229,4 +354,9 @@ coh_progress coh_registrar_progress(const coh_registrar *self)
 coh_status coh_registrar_status(const coh_registrar *self)
 {
     return self->status;
+}
+
+int64_t coh_registrar_greatest_lead(const coh_registrar *self)
+{
+    return coh_pace_greatest_lead(self->pace);
 }

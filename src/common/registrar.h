@@ -9,8 +9,14 @@
  * Samples  an epoch is one seeded permutation of the training set; a TRAIN
  *          grant leases its next piece, at most step_samples long, so that
  *          every sample is used once an epoch and a fast group does more.
+ * Policy   bounded: a step is withheld from a group that would begin it too far
+ *          ahead of the slowest (pace.h). sync: a piece is as long as a step of
+ *          all groups, and each gets its share of every piece, in the order of
+ *          the groups: of the last one of an epoch that may be no samples, but
+ *          it takes part, to have the new weights. All wait while one group
+ *          evaluates.
  * Ahead    a group holds up to `ahead` grants, done in the order given, so that
- *          its loader can read ahead.
+ *          its loader can read ahead; none behind an evaluation.
  * Saving   when a checkpoint is due nobody is granted more; once all grants
  *          are reported, must_save() is true: all weights are whole, nothing
  *          is on its way. saved() goes on.
@@ -22,6 +28,7 @@
 
 #include <stdbool.h>
 
+#include "common/config.h"
 #include "common/status.h"
 #include "common/wire.h"
 
@@ -29,7 +36,7 @@ typedef struct coh_registrar coh_registrar;
 
 /* Where the run stands; what a checkpoint keeps of it. */
 typedef struct coh_progress {
-    int64_t steps;    /* TRAIN grants so far, of all groups */
+    int64_t steps;    /* TRAIN grants so far, of all groups; sync: pieces */
     int64_t samples;  /* granted so far: the clock of schedules */
     int64_t epoch;    /* of the next piece */
     int64_t position; /* of the next piece, in its epoch */
@@ -37,6 +44,8 @@ typedef struct coh_progress {
 
 typedef struct coh_registrar_rules {
     int groups;
+    coh_policy_kind policy;
+    int64_t bound;          /* policy bounded: the greatest lead, in steps */
     int ahead;              /* grants a group holds at most, >= 1 */
     int64_t epoch_samples;  /* size of the training set, > 0 */
     int64_t step_samples;   /* of a group's step, at most */
@@ -77,5 +86,9 @@ bool coh_registrar_is_done(const coh_registrar *self);
 
 coh_progress coh_registrar_progress(const coh_registrar *self);
 coh_status coh_registrar_status(const coh_registrar *self);
+
+/* How many steps a group was ahead of the slowest when it began one, at most:
+ * see pace.h. */
+int64_t coh_registrar_greatest_lead(const coh_registrar *self);
 
 #endif

@@ -36,7 +36,8 @@ typedef struct coh_push {
     int64_t block;   /* global number */
     int64_t version; /* of the block's weights that it was computed from */
     int64_t clock;   /* samples seen: the time of the rate's schedule */
-    double weight;   /* summed weight of the samples; 0 is a pull */
+    int64_t groups;  /* whose pushes make one update, as granted; 0: a pull */
+    double weight;   /* summed weight of the samples; 0: none had any */
 } coh_push;
 
 /* Before the weights of a block. */
@@ -59,10 +60,14 @@ typedef enum coh_grant_kind {
 typedef struct coh_grant {
     int64_t kind;
     int64_t membership;
-    int64_t step;         /* counts the training grants of all groups */
+    int64_t step;         /* counts the training grants of all groups; with
+                             policy sync it is one for all of them */
     int64_t epoch;        /* pass over the training set, from 0 */
     int64_t first, count; /* positions in the epoch's permutation */
     int64_t clock;        /* samples granted before this piece */
+    int64_t groups;       /* whose gradients make one update: 1, but all with
+                             policy sync; a short piece may leave one nothing
+                             to train on (count 0) */
     int64_t status;       /* STOP: coh_status to end with */
 } coh_grant;
 
@@ -89,12 +94,13 @@ typedef struct coh_report {
     char text[COH_REPORT_TEXT]; /* why */
 } coh_report;
 
-/* Server 0 to the others: write your part of a checkpoint, or end; or only
- * that it lives. */
+/* Server 0 to the others: write your part of a checkpoint; end; only that it
+ * lives; or, as the run fails, let nobody wait for other groups any more. */
 typedef enum coh_order_kind {
     COH_ORDER_SAVE = 1,
     COH_ORDER_STOP,
-    COH_ORDER_ALIVE
+    COH_ORDER_ALIVE,
+    COH_ORDER_RELEASE
 } coh_order_kind;
 
 enum { COH_ORDER_TEXT = 2048 };

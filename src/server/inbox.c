@@ -6,75 +6,146 @@
 #include "common/clock.h"
 #include "common/memory.h"
 #include "common/xfer.h"
+#include "server/updates.h"
 
-/* A speaker's corner: its push under way, and the answer to the last one. */
-typedef struct corner {
-    int rank;
+/* Posted for each rank: one arrives while one is worked on or answered. More
+ * made no difference (64 MiB of weights, over shared memory). */
+enum { DEPTH = 2 };
+
+/* A push and its answer. */
+typedef struct parcel {
     coh_push push;
     coh_reply reply;
-    float *gradient; /* [block_count], owned */
-    float *weights;  /* [block_count], owned: a copy, since another group
-                          may change the block while it is being sent */
+    float *data;  /* [block_count], owned: the gradient, then maybe weights */
+    bool is_done; /* or will be when updates are run: to be answered */
     coh_xfer *in, *out;
+} parcel;
+
+/* The parcels of one rank, used in turn: as messages arrive in the order sent,
+ * parcel n (modulo depth) is its nth push. freed <= answered <= arrived <=
+ * freed + depth; those from `arrived` on are posted. */
+typedef struct corner {
+    int rank;
+    parcel *parcels; /* [depth], owned */
+    int64_t arrived, answered, freed;
 } corner;
 
 struct coh_inbox {
     const coh_plan *plan;
     const coh_roles *roles;
-    const coh_schedule *schedule;
     coh_shard *shard;
+    coh_gather *gather;   /* owned; NULL: each push is applied by itself */
+    coh_updates *updates; /* owned */
     double timeout_s;
+    bool is_released;
+    bool copies; /* answers are copies of the weights */
+    int64_t depth;
     int ncorners;       /* speakers of all groups */
     corner *corners;    /* [ncorners], owned */
     int64_t *staleness; /* [groups, COH_STALENESS_BINS], owned */
     double busy_s;
 };
 
-static void post(coh_inbox *self, corner *c)
+static bool must_gather(const coh_config *config, const coh_plan *plan)
+{
+    return config->policy == COH_POLICY_SYNC && plan->groups > 1;
+}
+
+/* Those that are held are not posted again, and all of a speaker's may be. */
+static int64_t depth_of(const coh_config *config, const coh_plan *plan,
+                        int server)
+{
+    int64_t most = 0;
+
+    if (!must_gather(config, plan))
+        return DEPTH;
+    for (int s = 0; s < plan->speakers; s++) {
+        int64_t count = 0;
+        for (int64_t i = 0; i < coh_plan_owned(plan, server); i++)
+            count += coh_plan_speaker(
+                         plan, coh_plan_owned_block(plan, server, i)) == s;
+        most = most > count ? most : count;
+    }
+    return most + 1;
+}
+
+int64_t coh_inbox_blocks(const coh_config *config, const coh_plan *plan,
+                         int server)
+{
+    return plan->groups * plan->speakers * depth_of(config, plan, server);
+}
+
+static parcel *parcel_of(const coh_inbox *self, const corner *c, int64_t number)
+{
+    return &c->parcels[number % self->depth];
+}
+
+static void post(coh_inbox *self, const corner *c, parcel *p)
 {
     const coh_xfer_part parts[] = {
-        { COH_XFER_RECV, c->rank, COH_TAG_PUSH, &c->push, sizeof c->push },
-        { COH_XFER_RECV, c->rank, COH_TAG_GRADIENT, c->gradient,
+        { COH_XFER_RECV, c->rank, COH_TAG_PUSH, &p->push, sizeof p->push },
+        { COH_XFER_RECV, c->rank, COH_TAG_GRADIENT, p->data,
           self->plan->block_count * (int64_t)sizeof(float) },
     };
-    c->in = coh_xfer_begin(self->roles->world, parts, 2);
+    p->is_done = false;
+    p->in = coh_xfer_begin(self->roles->world, parts, 2);
+}
+
+static bool make_corner(coh_inbox *self, corner *c, int number)
+{
+    c->rank = coh_plan_speaker_rank(self->plan, number / self->plan->speakers,
+                                    number % self->plan->speakers);
+    c->parcels = calloc((size_t)self->depth, sizeof *c->parcels);
+    for (int64_t i = 0; c->parcels != NULL && i < self->depth; i++) {
+        c->parcels[i].data = coh_floats(self->plan->block_count);
+        if (c->parcels[i].data == NULL)
+            return false;
+    }
+    return c->parcels != NULL;
 }
 
 static bool make_corners(coh_inbox *self)
 {
     for (int i = 0; i < self->ncorners; i++) {
-        corner *c = &self->corners[i];
-        c->rank = coh_plan_speaker_rank(self->plan, i / self->plan->speakers,
-                                        i % self->plan->speakers);
-        c->gradient = coh_floats(self->plan->block_count);
-        c->weights = coh_floats(self->plan->block_count);
-        if (c->gradient == NULL || c->weights == NULL)
+        if (!make_corner(self, &self->corners[i], i))
             return false;
     }
-    for (int i = 0; i < self->ncorners; i++)
-        post(self, &self->corners[i]);
+    for (int i = 0; i < self->ncorners; i++) {
+        for (int64_t k = 0; k < self->depth; k++)
+            post(self, &self->corners[i], &self->corners[i].parcels[k]);
+    }
     return true;
 }
 
 coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
-                         const coh_roles *roles, const coh_schedule *schedule,
-                         coh_shard *shard, coh_inbox **out, coh_err *err)
+                         const coh_roles *roles, int threads,
+                         const coh_schedule *schedule, coh_shard *shard,
+                         coh_inbox **out, coh_err *err)
 {
     const size_t groups = (size_t)plan->groups;
+    const bool gathers = must_gather(config, plan);
     coh_inbox *self = calloc(1, sizeof *self);
     if (self == NULL)
         goto no_memory;
 
+    /* Weights may be sent from where they lie if nobody changes them before
+     * they have arrived: only an asynchronous other group would. */
     *self = (coh_inbox){ .plan = plan,
                          .roles = roles,
-                         .schedule = schedule,
                          .shard = shard,
                          .timeout_s = config->exchange.timeout,
-                         .ncorners = plan->groups * plan->speakers };
+                         .copies = plan->groups > 1 && !gathers,
+                         .depth = depth_of(config, plan, roles->mine.server) };
+    self->ncorners = plan->groups * plan->speakers;
     self->corners = calloc((size_t)self->ncorners, sizeof *self->corners);
     self->staleness =
         calloc(groups * COH_STALENESS_BINS, sizeof *self->staleness);
-    if (self->corners == NULL || self->staleness == NULL || !make_corners(self))
+    self->updates = coh_updates_new(plan, schedule, shard, threads);
+    if (gathers)
+        self->gather = coh_gather_new(coh_shard_nblocks(shard), plan->groups);
+    if (self->corners == NULL || self->staleness == NULL ||
+        self->updates == NULL || (gathers && self->gather == NULL) ||
+        !make_corners(self))
         goto no_memory;
     *out = self;
     return COH_OK;
@@ -87,84 +158,189 @@ no_memory:
                     plan->groups);
 }
 
+static void destroy_corner(const coh_inbox *self, corner *c)
+{
+    for (int64_t i = 0; c->parcels != NULL && i < self->depth; i++) {
+        coh_xfer_cancel(&c->parcels[i].in);
+        coh_xfer_cancel(&c->parcels[i].out);
+        free(c->parcels[i].data);
+    }
+    free(c->parcels);
+}
+
 void coh_inbox_destroy(coh_inbox **self)
 {
     if (*self == NULL)
         return;
-    for (int i = 0; (*self)->corners != NULL && i < (*self)->ncorners; i++) {
-        corner *c = &(*self)->corners[i];
-        coh_xfer_cancel(&c->in);
-        coh_xfer_cancel(&c->out);
-        free(c->gradient);
-        free(c->weights);
-    }
+    for (int i = 0; (*self)->corners != NULL && i < (*self)->ncorners; i++)
+        destroy_corner(*self, &(*self)->corners[i]);
+    coh_gather_destroy(&(*self)->gather);
+    coh_updates_destroy(&(*self)->updates);
     free((*self)->corners);
     free((*self)->staleness);
     free(*self);
     *self = NULL;
 }
 
-/* Apply a push to the block; a pull leaves it as it is. */
-static void apply(coh_inbox *self, corner *c)
+/* How old a gradient is; counted. */
+static void count_staleness(coh_inbox *self, parcel *p)
 {
-    const coh_push *push = &c->push;
-    const int64_t version = coh_shard_version(self->shard, push->block);
+    const coh_push *push = &p->push;
     int64_t *bins = self->staleness + push->group * COH_STALENESS_BINS;
+    const int64_t staleness =
+        coh_shard_version(self->shard, push->block) - push->version;
 
-    c->reply.staleness = 0;
-    if (push->weight <= 0)
-        return;
-    c->reply.staleness = version - push->version;
-    COH_ASSERT(c->reply.staleness >= 0);
-    bins[c->reply.staleness < COH_STALENESS_BINS ? c->reply.staleness
-                                                 : COH_STALENESS_BINS - 1]++;
-    coh_shard_apply(self->shard, push->block, c->gradient, push->weight,
-                    coh_schedule_late_rate(self->schedule, push->clock,
-                                           c->reply.staleness));
+    COH_ASSERT(staleness >= 0);
+    bins[staleness < COH_STALENESS_BINS ? staleness : COH_STALENESS_BINS - 1]++;
+    p->reply.staleness = staleness;
 }
 
-static coh_status handle(coh_inbox *self, corner *c, coh_err *err)
+/* What was last sent of a block from where it lies has arrived, or its rank
+ * would not have pushed it again; MPI must have heard of that, too. */
+static coh_status settle(coh_inbox *self, corner *c, int64_t block,
+                         coh_err *err)
 {
-    const double begin_s = coh_clock_now_s();
-
-    coh_status status = coh_xfer_finish(&c->in, self->timeout_s, "a push", err);
-    if (status == COH_OK)
-        status = coh_xfer_finish(&c->out, self->timeout_s,
-                                 "a worker to take its weights", err);
-    if (status != COH_OK)
-        return status;
-
-    apply(self, c);
-    const int64_t block = c->push.block;
-    const size_t bytes =
-        (size_t)coh_plan_block(self->plan, block).count * sizeof(float);
-    c->reply.membership = c->push.membership;
-    c->reply.block = block;
-    c->reply.version = coh_shard_version(self->shard, block);
-    memcpy(c->weights, coh_shard_block(self->shard, block), bytes);
-    post(self, c);
-    const coh_xfer_part parts[] = {
-        { COH_XFER_SEND, c->rank, COH_TAG_REPLY, &c->reply, sizeof c->reply },
-        { COH_XFER_SEND, c->rank, COH_TAG_WEIGHTS, c->weights, (int64_t)bytes },
-    };
-    c->out = coh_xfer_begin(self->roles->world, parts, 2);
-    self->busy_s += coh_clock_now_s() - begin_s;
-    return COH_OK;
-}
-
-coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err)
-{
-    for (int i = 0; i < self->ncorners; i++) {
-        corner *c = &self->corners[i];
-        /* The last answer must be gone before its buffers are used again. */
-        if (!coh_xfer_test(c->in) || (c->out != NULL && !coh_xfer_test(c->out)))
+    for (int64_t n = c->freed; n < c->answered; n++) {
+        parcel *p = parcel_of(self, c, n);
+        if (p->push.block != block)
             continue;
-        *any = true;
-        const coh_status status = handle(self, c, err);
+        const coh_status status = coh_xfer_finish(
+            &p->out, self->timeout_s, "a worker to take its weights", err);
         if (status != COH_OK)
             return status;
     }
     return COH_OK;
+}
+
+/* Sync: the pushes of all groups have come. */
+static void add_all(coh_inbox *self, const coh_push *push,
+                    const coh_gathered *items)
+{
+    for (int g = 0; g < self->plan->groups; g++) {
+        parcel *p = items[g].user;
+        if (p == NULL)
+            continue;
+        if (p->push.weight > 0)
+            count_staleness(self, p);
+        p->is_done = true;
+    }
+    coh_updates_add(self->updates, (coh_update){ push, NULL, items, 0 });
+}
+
+static void add_one(coh_inbox *self, parcel *p)
+{
+    if (coh_updates_has(self->updates, p->push.block))
+        coh_updates_run(self->updates); /* another group's: it counts */
+    count_staleness(self, p);
+    p->is_done = true;
+    coh_updates_add(self->updates, (coh_update){ &p->push, p->data, NULL,
+                                                 p->reply.staleness });
+}
+
+/* A push that has come: apply it, or keep it for when others have. */
+static coh_status take(coh_inbox *self, corner *c, parcel *p, coh_err *err)
+{
+    const coh_gathered item = { &p->push, p->data, p };
+    coh_status status = coh_xfer_finish(&p->in, self->timeout_s, "a push", err);
+
+    if (status == COH_OK && !self->copies)
+        status = settle(self, c, p->push.block, err);
+    if (status != COH_OK)
+        return status;
+    p->reply.staleness = 0;
+    if (p->push.groups == 0 || self->is_released) {
+        p->is_done = true;
+    } else if (self->gather == NULL) {
+        add_one(self, p);
+    } else {
+        const coh_gathered *items = coh_gather_add(
+            self->gather,
+            coh_plan_owned_index(self->plan, self->roles->mine.server,
+                                 p->push.block),
+            item);
+        if (items != NULL)
+            add_all(self, &p->push, items);
+    }
+    return COH_OK;
+}
+
+static void answer(coh_inbox *self, const corner *c, parcel *p)
+{
+    const int64_t block = p->push.block;
+    const size_t bytes =
+        (size_t)coh_plan_block(self->plan, block).count * sizeof(float);
+    float *weights = coh_shard_block(self->shard, block);
+
+    p->reply.membership = p->push.membership;
+    p->reply.block = block;
+    p->reply.version = coh_shard_version(self->shard, block);
+    if (self->copies)
+        weights = memcpy(p->data, weights, bytes);
+    const coh_xfer_part parts[] = {
+        { COH_XFER_SEND, c->rank, COH_TAG_REPLY, &p->reply, sizeof p->reply },
+        { COH_XFER_SEND, c->rank, COH_TAG_WEIGHTS, weights, (int64_t)bytes },
+    };
+    p->out = coh_xfer_begin(self->roles->world, parts, 2);
+}
+
+static bool has_left(parcel *p)
+{
+    return p->out == NULL || coh_xfer_test(p->out);
+}
+
+/* Post again what is gone, and take what has come. */
+static coh_status poll_corner(coh_inbox *self, corner *c, bool *any,
+                              coh_err *err)
+{
+    coh_status status = COH_OK;
+
+    while (c->freed < c->answered && has_left(parcel_of(self, c, c->freed))) {
+        parcel *p = parcel_of(self, c, c->freed++);
+        status = coh_xfer_finish(&p->out, self->timeout_s,
+                                 "a worker to take its weights", err);
+        if (status != COH_OK)
+            return status;
+        post(self, c, p);
+    }
+    while (status == COH_OK && c->arrived < c->freed + self->depth &&
+           coh_xfer_test(parcel_of(self, c, c->arrived)->in)) {
+        *any = true;
+        status = take(self, c, parcel_of(self, c, c->arrived++), err);
+    }
+    return status;
+}
+
+static void answer_corner(coh_inbox *self, corner *c)
+{
+    while (c->answered < c->arrived && parcel_of(self, c, c->answered)->is_done)
+        answer(self, c, parcel_of(self, c, c->answered++));
+}
+
+coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err)
+{
+    const double begin_s = coh_clock_now_s();
+    coh_status status = COH_OK;
+    bool found = false;
+
+    for (int i = 0; i < self->ncorners && status == COH_OK; i++)
+        status = poll_corner(self, &self->corners[i], &found, err);
+    coh_updates_run(self->updates);
+    for (int i = 0; i < self->ncorners && status == COH_OK; i++)
+        answer_corner(self, &self->corners[i]);
+    if (found)
+        self->busy_s += coh_clock_now_s() - begin_s;
+    *any = *any || found;
+    return status;
+}
+
+void coh_inbox_release(coh_inbox *self)
+{
+    self->is_released = true;
+    for (int i = 0; i < self->ncorners; i++) {
+        corner *c = &self->corners[i];
+        for (int64_t n = c->answered; n < c->arrived; n++)
+            parcel_of(self, c, n)->is_done = true;
+    }
 }
 
 int64_t *coh_inbox_staleness(coh_inbox *self)

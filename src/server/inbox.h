@@ -1,12 +1,17 @@
 /* inbox.h - where pushes arrive, are applied and answered.
  *
- * For every speaker of a group a receive is posted before anything is sent, and again as
- * soon as a push was handled, so that no message finds the server unready. A
- * push is applied when it arrives, whatever the other groups do (async).
+ * Receives are posted before anything is sent, several for each rank that
+ * pushes, and again as soon as an answer is gone: a message is under way while
+ * another is worked on, and none finds the server unready. A rank is answered
+ * in the order of its pushes.
  *
- *     new -> poll* -> destroy
+ * Policy async, bounded: a push is applied when it arrives.
+ * Policy sync: it is held until those of all groups have come (gather.h).
  *
- * Threads: one caller.   MPI: point to point with the groups' speakers.
+ *     new -> { poll | release }* -> destroy
+ *
+ * Threads: one caller; OpenMP's for updates.   MPI: point to point with the groups'
+ * speakers.
  */
 #ifndef COH_SERVER_INBOX_H
 #define COH_SERVER_INBOX_H
@@ -16,15 +21,20 @@
 
 typedef struct coh_inbox coh_inbox;
 
-/* All borrowed. Posts the receives. Fails with COH_E_NOMEM. */
+/* All borrowed; updates are made by so many threads. Posts the receives. Fails with COH_E_NOMEM. */
 coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
-                         const coh_roles *roles, const coh_schedule *schedule,
-                         coh_shard *shard, coh_inbox **out, coh_err *err);
+                         const coh_roles *roles, int threads,
+                         const coh_schedule *schedule, coh_shard *shard,
+                         coh_inbox **out, coh_err *err);
 void coh_inbox_destroy(coh_inbox **self);
 
 /* Handle all pushes and pulls that are complete. *any becomes true if there
  * was one, else stays. Fails with COH_E_PEER. */
 coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err);
+
+/* Policy sync: a group has failed and the run ends; whoever waits for its
+ * pushes is answered now, and from now on nothing is applied. */
+void coh_inbox_release(coh_inbox *self);
 
 /* int64 [groups, COH_STALENESS_BINS]: how many pushed blocks of each group
  * were that many updates old; the last bin holds all older ones. Borrowed. */
@@ -32,5 +42,9 @@ int64_t *coh_inbox_staleness(coh_inbox *self);
 
 /* Seconds spent in handling pushes so far. */
 double coh_inbox_busy_s(const coh_inbox *self);
+
+/* How many blocks' worth of memory an inbox of `server` takes. Pure. */
+int64_t coh_inbox_blocks(const coh_config *config, const coh_plan *plan,
+                         int server);
 
 #endif

@@ -24,6 +24,7 @@ typedef struct server {
     coh_order order;    /* the others: where the next one arrives */
     coh_xfer *incoming; /* the others: its transfer */
     double ordered_s;   /* when an order was last given, or got */
+    bool is_released;   /* server 0: the run fails, and all know */
 } server;
 
 static bool is_first(const server *self)
@@ -180,6 +181,10 @@ static coh_status obey(server *self, bool *is_over, coh_err *err)
 
     if (self->order.kind == COH_ORDER_ALIVE)
         return COH_OK;
+    if (self->order.kind == COH_ORDER_RELEASE) {
+        coh_inbox_release(self->inbox);
+        return COH_OK;
+    }
     if (self->order.kind == COH_ORDER_SAVE) {
         answer.status = coh_checkpoint_write_part(
             self->order.folder, self->setup.plan,
@@ -213,12 +218,26 @@ static coh_status give_sign_of_life(server *self, coh_err *err)
     return order_all(self, &order, err);
 }
 
+/* A group that failed pushes no more: others must not wait for it. */
+static coh_status release(server *self, coh_err *err)
+{
+    coh_order order = { .kind = COH_ORDER_RELEASE };
+
+    if (self->is_released || !coh_chief_has_failed(self->setup.chief))
+        return COH_OK;
+    self->is_released = true;
+    coh_inbox_release(self->inbox);
+    return order_all(self, &order, err);
+}
+
 static coh_status poll_first(server *self, bool *any, bool *is_over,
                              coh_err *err)
 {
     coh_status status = coh_desk_poll(self->desk, any, err);
 
     coh_chief_watch(self->setup.chief);
+    if (status == COH_OK)
+        status = release(self, err);
     if (status == COH_OK && coh_chief_must_save(self->setup.chief))
         status = save(self, err);
     if (status == COH_OK)
@@ -316,7 +335,8 @@ static coh_status make(server *self, coh_err *err)
         status = fill_shard(self, err);
     if (status == COH_OK)
         status = coh_inbox_new(setup->config, setup->plan, setup->roles,
-                               &self->schedule, self->shard, &self->inbox, err);
+                               setup->threads, &self->schedule, self->shard,
+                               &self->inbox, err);
     if (status == COH_OK && is_first(self))
         status = coh_desk_new(setup->config, setup->plan, setup->roles,
                               setup->chief, &self->desk, err);
@@ -331,7 +351,7 @@ coh_status coh_server_run(const coh_server_setup *setup,
     server self = { .setup = *setup };
 
     self.schedule = coh_schedule_of(setup->config, setup->epoch_samples,
-                                    setup->plan->step_samples);
+                                    setup->plan->update_samples);
     coh_status status = coh_agree(setup->roles->world, make(&self, err), err);
     if (status == COH_OK)
         status = loop(&self, err);

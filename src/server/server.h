@@ -17,6 +17,7 @@ typedef struct coh_server_setup {
     const coh_plan *plan;
     const coh_roles *roles;
     coh_log *log;
+    int threads;            /* to update with */
     int64_t epoch_samples;  /* size of the training set */
     const char *checkpoint; /* to resume from; "" for a new run */
     coh_chief *chief;       /* server 0; else NULL */

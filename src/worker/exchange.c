@@ -234,7 +234,9 @@ static coh_status hear_parts(coh_exchange *self, coh_err *err)
     const coh_status status =
         finish(self, &self->parts_sum, "the weights of the members", err);
 
-    self->is_void = self->parts[0] <= 0 || self->parts[2] > 0;
+    /* Policy sync: the other groups wait for this one's push. */
+    self->is_void =
+        self->parts[2] > 0 || (self->parts[0] <= 0 && self->grant.groups <= 1);
     return status;
 }
 
@@ -268,6 +270,7 @@ static void use_sum(coh_exchange *self, int64_t b)
     }
     it->push.step = self->grant.step;
     it->push.clock = self->grant.clock;
+    it->push.groups = self->grant.groups;
     it->push.weight = self->parts[0];
     begin_trip(self, it, it->range.count);
 }
@@ -360,7 +363,7 @@ coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
         status = add_up(self, sums, err);
     *group = (coh_exchange_part){ self->parts[0], self->parts[1] > 0,
                                   self->parts[2] > 0 };
-    *norm = self->is_void ? 0 : sqrt(self->squares) / group->weight;
+    *norm = group->weight > 0 ? sqrt(self->squares) / group->weight : 0;
     if (status != COH_OK || self->is_void)
         return status;
     if (self->shard == NULL)
@@ -380,6 +383,7 @@ coh_status coh_exchange_pull(coh_exchange *self, coh_err *err)
         return status;
     for (int64_t b = 0; b < self->nblocks; b++) {
         block *it = &self->blocks[b];
+        it->push.groups = 0;
         it->push.weight = 0;
         if (is_speaker(self, it))
             begin_trip(self, it, 0);

@@ -65,7 +65,9 @@ void coh_exchange_have(coh_exchange *self, int64_t first);
 /* Wait until all sums are made, and all blocks applied or under way to their
  * servers. *sums, the member's, become the group's, and *group its parts
  * together. *norm: L2 norm of the group's mean gradient, without running
- * statistics. If a member failed, or the weight is 0, nothing was exchanged.
+ * statistics. If a member failed, nothing was exchanged; nor if the weight is
+ * 0, unless other groups take the step too (grant->groups > 1): they wait for
+ * the push.
  * Fails with COH_E_PEER, and on all members with COH_E_DIVERGED if the gradient
  * is not finite: such blocks are not applied. */
 coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,

@@ -24,6 +24,7 @@ struct coh_lead {
     coh_lead_heard heard;
     void *user;
     double timeout_s;
+    double delay_s;     /* testing.delay, if this is its group */
     double spoken_s;    /* when the root last sent something */
     bundle queue;       /* heard of, not taken yet */
     coh_xfer *incoming; /* root with servers: the next grant */
@@ -38,12 +39,14 @@ coh_status coh_lead_new(const coh_config *config, const coh_plan *plan,
     coh_lead *self = calloc(1, sizeof *self);
     if (self == NULL)
         return coh_fail(err, COH_E_NOMEM, "no memory for the grants");
+    const bool is_slow = config->testing.slow_group == roles->mine.group;
     *self = (coh_lead){ .plan = plan,
                         .roles = roles,
                         .local = local,
                         .heard = heard,
                         .user = user,
                         .timeout_s = config->exchange.timeout,
+                        .delay_s = is_slow ? config->testing.delay : 0,
                         .spoken_s = coh_clock_now_s() };
     *out = self;
     return COH_OK;
@@ -168,6 +171,8 @@ coh_status coh_lead_take(coh_lead *self, coh_grant *out, coh_err *err)
     self->queue.count--;
     for (int64_t i = 0; i < self->queue.count; i++)
         self->queue.grants[i] = self->queue.grants[i + 1];
+    if (out->kind == COH_GRANT_TRAIN && self->delay_s > 0)
+        coh_clock_rest(self->delay_s);
     return COH_OK;
 }
 

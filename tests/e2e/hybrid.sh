@@ -18,7 +18,8 @@ check() { # RUN GROUPS SIZE SERVERS
         got=$(sed -n '/"staleness"/,/server_load/p' "$work/$1/summary.json" |
             grep -oE '[0-9]+' | awk '{ s += $1 } END { print s }')
         blocks=$(grep -oE 'in [0-9]+ blocks' "$work/$1.out" | grep -oE '[0-9]+')
-        is "$1: pushes" "$got" $(($(field "$1" steps) * blocks))
+        is "$1: pushes" "$(field "$1" pushes)" $(($(field "$1" steps) * blocks))
+        is "$1: staleness" "$got" "$(field "$1" pushes)"
     fi
 }
 

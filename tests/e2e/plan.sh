@@ -57,6 +57,8 @@ done
 
 "$cohort" plan "$configs/hep.yaml" --ranks 9 --json >"$work/plan"
 is "9 ranks: group size" "$(value group_size)" 4
+"$cohort" plan "$configs/hep.yaml" --ranks 10 --set servers=2 >"$work/plan"
+holds "10 ranks" "$work/plan" "servers +rank 4, 9$"
 "$cohort" plan "$configs/hep.yaml" --ranks 8 >"$work/plan" 2>&1
 is "8 ranks: exit code" "$?" 4
 holds "8 ranks" "$work/plan" "servers 1 \+ groups 2 x group_size 3 = 7 ranks"

@@ -226,6 +226,8 @@ static const struct {
       "job.yaml: servers: 0, but 2 groups need at least one to meet at; write "
       "servers: 1, or groups: 1" },
     { "groups: 2\nservers: 0\n" DATA MODEL, "job.yaml:2:10: servers: 0, but" },
+    { "testing: {slow_group: 1}\n" DATA MODEL,
+      "job.yaml:1:23: testing.slow_group: 1, but groups: 1 are numbered" },
     { "optimizer: {rate: 0}\n" DATA MODEL,
       "job.yaml:1:19: optimizer.rate: 0 trains nothing; it must be above 0" },
     { "optimizer: {rule: adam, momentum_auto: true}\n" DATA MODEL,

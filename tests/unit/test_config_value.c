@@ -228,8 +228,8 @@ static const struct {
     { "train: {epochs: -1}", "'-1' is too small; 0 to 1e+09 epochs" },
     { "optimizer: {momentum: 1}", "'1' is too large; 0 to 0.999999" },
     { "train: {epochs: [1]}", "(number)" },
-    { "policy: asynch", "job.yaml:3:9: policy: 'asynch' is none of async; did "
-                        "you mean async?" },
+    { "policy: asynch", "job.yaml:3:9: policy: 'asynch' is none of async, "
+                        "bounded, sync; did you mean async?" },
     { "optimizer: {rule: Adam}", "'Adam' is none of sgd, nesterov, adam, "
                                  "adamw, lars, lamb; did you mean adam?" },
     { "optimizer: {rule: lion}", "'lion' is none of sgd, nesterov, adam, "

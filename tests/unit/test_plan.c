@@ -54,27 +54,57 @@ START_TEST(every_rank_has_one_role)
     const int size = layouts[_i].size;
     const coh_plan plan = plan_of(groups, layouts[_i].configured, servers,
                                   layouts[_i].ranks, 100000);
-    int rank = 0;
+    int worker = 0, server = 0;
 
     ck_assert_int_eq(plan.group_size, size);
     ck_assert_int_eq(coh_plan_ranks(&plan), groups * size + servers);
-    for (int g = 0; g < groups; g++) {
-        ck_assert_int_eq(coh_plan_root_rank(&plan, g), rank);
-        for (int m = 0; m < size; m++) {
-            const coh_role role = coh_plan_role(&plan, rank++);
-            ck_assert(!role.is_server);
-            ck_assert_int_eq(role.group, g);
-            ck_assert_int_eq(role.member, m);
-            ck_assert_int_eq(role.server, -1);
+    for (int rank = 0; rank < groups * size + servers; rank++) {
+        const coh_role role = coh_plan_role(&plan, rank);
+        if (role.is_server) {
+            ck_assert_int_eq(role.server, server++);
+            ck_assert_int_eq(role.group, -1);
+            ck_assert_int_eq(role.member, -1);
+            ck_assert_int_eq(coh_plan_server_rank(&plan, role.server), rank);
+            continue;
         }
+        ck_assert_int_eq(role.group, worker / size);
+        ck_assert_int_eq(role.member, worker % size);
+        ck_assert_int_eq(role.server, -1);
+        ck_assert_int_eq(coh_plan_worker_rank(&plan, role.group, role.member),
+                         rank);
+        if (role.member == 0)
+            ck_assert_int_eq(coh_plan_root_rank(&plan, role.group), rank);
+        worker++;
     }
-    for (int s = 0; s < servers; s++) {
-        ck_assert_int_eq(coh_plan_server_rank(&plan, s), rank);
-        const coh_role role = coh_plan_role(&plan, rank++);
-        ck_assert(role.is_server);
-        ck_assert_int_eq(role.server, s);
-        ck_assert_int_eq(role.group, -1);
-        ck_assert_int_eq(role.member, -1);
+    ck_assert_int_eq(worker, groups * size);
+    ck_assert_int_eq(server, servers);
+    ck_assert(!coh_plan_role(&plan, 0).is_server);
+}
+END_TEST
+
+/* Ranks on nodes as launchers put them: node after node, as many on each. */
+START_TEST(servers_are_spread_over_the_nodes)
+{
+    enum { NODES_MAX = 40 };
+
+    for (int servers = 1; servers <= 12; servers++) {
+        const int workers = 1 + _i;
+        const coh_plan plan = plan_of(1, workers, servers, 0, 100000);
+        const int ranks = coh_plan_ranks(&plan);
+        for (int nodes = 1; nodes <= NODES_MAX && nodes <= ranks; nodes++) {
+            int on[NODES_MAX] = { 0 }, most = 0;
+            if (ranks % nodes != 0)
+                continue;
+            for (int s = 0; s < servers; s++) {
+                const int node =
+                    coh_plan_server_rank(&plan, s) / (ranks / nodes);
+                on[node]++;
+                most = on[node] > most ? on[node] : most;
+            }
+            ck_assert_msg(most <= (servers + nodes - 1) / nodes,
+                          "%d servers of %d ranks on one of %d nodes", most,
+                          ranks, nodes);
+        }
     }
 }
 END_TEST
@@ -481,6 +511,7 @@ static Suite *plan_suite(void)
     tcase_add_loop_test(ranks, a_wrong_number_of_ranks_is_refused_with_the_sum,
                         0, MISFITS);
     tcase_add_test(ranks, more_ranks_than_an_int_can_count_are_refused);
+    tcase_add_loop_test(ranks, servers_are_spread_over_the_nodes, 0, 60);
     tcase_add_test(ranks, more_servers_than_parameters_are_refused);
     suite_add_tcase(suite, ranks);
 

@@ -12,7 +12,8 @@
 #include "common/rng.h"
 #include "support/check_run.h"
 
-enum { GROUPS_MAX = 5, AHEAD = 3, HELD_MAX = 8, USED_MAX = 20000 };
+enum { GROUPS_MAX = 8, AHEAD = 3, HELD_MAX = 8, USED_MAX = 20000 };
+enum { FEW = 5 }; /* groups, where more show nothing new */
 
 /* What happened in a game. */
 typedef struct tale {
@@ -31,6 +32,13 @@ typedef struct game {
     coh_grant held[GROUPS_MAX][HELD_MAX];
     int nheld[GROUPS_MAX];
     bool is_ready[GROUPS_MAX], is_stopped[GROUPS_MAX];
+    int64_t place[GROUPS_MAX]; /* steps done, levelled as pace.h says */
+    bool is_in[GROUPS_MAX];    /* takes part, as pace.h says */
+    int64_t lead;              /* the greatest when a step began */
+    int64_t begun[GROUPS_MAX]; /* sync: the last step it pushed, and 1 */
+    bool is_released;          /* sync: nobody waits for a group any more */
+    int evaluation_moves;      /* an evaluation takes that many, and 1 */
+    int moves_left;            /* of the one under way */
     uint64_t seed, draws;
     tale tale;
 } game;
@@ -67,6 +75,60 @@ static void report(game *g, int group, int64_t kind, coh_status status,
         .kind = kind, .group = group, .status = status, .stop = stop
     };
     coh_registrar_report(g->registrar, &r);
+    g->is_released = g->is_released || status < 0;
+}
+
+/* A plain twin of pace.h, for what happens in a game. */
+static int64_t slowest(const game *g, bool only_busy)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < g->rules.groups; i++) {
+        if (g->is_in[i] && g->place[i] < least &&
+            (!only_busy || g->nheld[i] > 0))
+            least = g->place[i];
+    }
+    return least;
+}
+
+static void join(game *g, int group)
+{
+    const int64_t least = slowest(g, false);
+    if (least != INT64_MAX && least > g->place[group])
+        g->place[group] = least;
+    g->is_in[group] = true;
+}
+
+/* The oldest grant that a group holds begins, if it holds one. */
+static void begin_oldest(game *g, int group)
+{
+    const coh_grant *grant = &g->held[group][0];
+
+    if (g->nheld[group] == 0)
+        return;
+    if (grant->kind != COH_GRANT_TRAIN) {
+        g->is_in[group] = false;
+        g->moves_left = g->evaluation_moves;
+        return;
+    }
+    g->begun[group] = grant->step + 1;
+    if (g->is_in[group]) {
+        /* Who holds nothing, and is not given more, is out of the race; which
+         * of the two cannot be told here: the lead is at least this. */
+        const int64_t lead = g->place[group] - slowest(g, true);
+        g->lead = lead > g->lead ? lead : g->lead;
+    }
+}
+
+/* Sync: a step ends when all who take it have pushed. */
+static bool can_end(const game *g, const coh_grant *grant)
+{
+    if (g->rules.policy != COH_POLICY_SYNC || g->is_released)
+        return true;
+    for (int i = 0; i < grant->groups; i++) {
+        if (g->begun[i] <= grant->step)
+            return false;
+    }
+    return true;
 }
 
 static int outstanding(const game *g)
@@ -82,7 +144,7 @@ static void hear_train(game *g, const coh_grant *grant)
     const coh_registrar_rules *rules = &g->rules;
     tale *t = &g->tale;
 
-    ck_assert_int_gt(grant->count, 0);
+    ck_assert(grant->count > 0 || rules->policy == COH_POLICY_SYNC);
     ck_assert_int_le(grant->count, rules->step_samples);
     ck_assert_int_ge(grant->first, 0);
     ck_assert_int_le(grant->first + grant->count, rules->epoch_samples);
@@ -114,6 +176,8 @@ static void hear(game *g, int group, const coh_grant *grant)
         ck_assert_int_eq(group, 0);
     g->held[group][g->nheld[group]++] = *grant;
     ck_assert_int_le(g->nheld[group], g->rules.ahead);
+    if (g->nheld[group] == 1)
+        begin_oldest(g, group);
 }
 
 /* The host's part: save if it must, then grant what it may. */
@@ -144,18 +208,28 @@ static void move(game *g, int group, coh_status status, bool stop)
     if (!g->is_ready[group]) {
         g->is_ready[group] = true;
         report(g, group, COH_REPORT_READY, COH_OK, false);
+        join(g, group);
         return;
     }
     report(g, group, COH_REPORT_ALIVE, COH_OK, false);
     if (g->nheld[group] == 0)
         return;
     const coh_grant done = g->held[group][0];
+    if (done.kind == COH_GRANT_TRAIN && status == COH_OK && !can_end(g, &done))
+        return;
+    if (done.kind != COH_GRANT_TRAIN && g->moves_left-- > 0)
+        return;
     g->nheld[group]--;
     for (int i = 0; i < g->nheld[group]; i++)
         g->held[group][i] = g->held[group][i + 1];
     if (status != COH_OK)
         g->nheld[group] = 0;
     report(g, group, done.kind, status, stop);
+    if (done.kind == COH_GRANT_TRAIN)
+        g->place[group]++;
+    else
+        join(g, group);
+    begin_oldest(g, group);
 }
 
 /* Group i is drawn with a weight of its own, so that some are far slower. */
@@ -335,7 +409,7 @@ END_TEST
  * nobody tests. */
 START_TEST(a_stop_saves_and_ends_without_a_test)
 {
-    const coh_registrar_rules rules = usual(1 + _i % 5);
+    const coh_registrar_rules rules = usual(1 + _i % FEW);
     game *g = begin(&rules, NULL, (uint64_t)_i);
 
     play(g, 10 + 4 * _i); /* the shortest run takes 177 */
@@ -384,7 +458,7 @@ static void fail_in(game *g, int group, coh_status status)
 
 START_TEST(a_failure_ends_the_run_and_nothing_is_saved_after_it)
 {
-    const coh_registrar_rules rules = usual(1 + _i % 5);
+    const coh_registrar_rules rules = usual(1 + _i % FEW);
     game *g = begin(&rules, NULL, (uint64_t)_i);
 
     play(g, 20 + 3 * _i);
@@ -450,7 +524,7 @@ END_TEST
 /* A run that is cut at a save and one that is not grant the same pieces. */
 START_TEST(a_resumed_run_goes_on_as_the_unbroken_one)
 {
-    const coh_registrar_rules rules = usual(1 + _i % 5);
+    const coh_registrar_rules rules = usual(1 + _i % FEW);
     static tale whole;
 
     play_out(begin(&rules, NULL, 1));
@@ -506,7 +580,9 @@ START_TEST(a_run_of_any_shape_ends)
     g->seed = (uint64_t)_i;
     g->draws = 0;
     coh_registrar_rules rules = {
-        .groups = 1 + (int)draw(g, GROUPS_MAX),
+        .groups = 1 + (int)draw(g, FEW),
+        .policy = (coh_policy_kind)draw(g, 3),
+        .bound = draw(g, 4),
         .ahead = 1 + (int)draw(g, 4),
         .epoch_samples = 1 + draw(g, 500),
         .step_samples = 1 + draw(g, 40),
@@ -524,11 +600,170 @@ START_TEST(a_run_of_any_shape_ends)
     play(g, event);
     if (status != COH_OK && !coh_registrar_is_done(g->registrar))
         coh_registrar_stop(g->registrar, status);
+    g->is_released = g->is_released || status < 0;
     play_out(g);
     int64_t granted = 0;
     for (int64_t i = 0; i < g->tale.ntrain; i++)
         granted += g->tale.train[i].count;
     ck_assert_int_eq(used_once(g), granted);
+}
+END_TEST
+
+/* --- bounded --- */
+
+static const int group_counts[] = { 2, 4, 8 };
+
+static coh_registrar_rules bounded(int groups, int64_t bound)
+{
+    coh_registrar_rules rules = usual(groups);
+
+    rules.policy = COH_POLICY_BOUNDED;
+    rules.bound = bound;
+    return rules;
+}
+
+/* Groups up to 29 times slower than others; leases run out, groups evaluate,
+ * are late, and end in some order. Whatever happens, nobody leads by more; and
+ * the bound is reached. */
+START_TEST(under_bounded_4_the_greatest_lead_is_4)
+{
+    for (int seed = 0; seed < 40; seed++) {
+        const coh_registrar_rules rules = bounded(group_counts[_i], 4);
+        game *g = begin(&rules, NULL, (uint64_t)seed);
+
+        g->evaluation_moves = (seed % 4) * 50;
+        play(g, 200000);
+        ck_assert_int_eq(coh_registrar_greatest_lead(g->registrar), 4);
+        ck_assert_int_eq(g->lead, 4);
+        play_out(g);
+        ck_assert_int_eq(used_once(g), rules.total_samples);
+    }
+}
+END_TEST
+
+START_TEST(no_bound_is_passed_with_any_read_ahead)
+{
+    coh_registrar_rules rules = bounded(group_counts[_i % 3], _i / 3 % 6);
+    rules.ahead = 1 + _i / 18;
+    game *g = begin(&rules, NULL, (uint64_t)_i);
+
+    g->evaluation_moves = _i % 7 * 10;
+    play(g, 200000);
+    ck_assert_int_le(coh_registrar_greatest_lead(g->registrar), rules.bound);
+    ck_assert_int_le(g->lead, rules.bound);
+    play_out(g);
+    ck_assert_int_eq(used_once(g), rules.total_samples);
+}
+END_TEST
+
+START_TEST(without_a_bound_a_fast_group_runs_away)
+{
+    const coh_registrar_rules rules = usual(2);
+    game *g = begin(&rules, NULL, 3);
+
+    play(g, 200000);
+    ck_assert_int_gt(coh_registrar_greatest_lead(g->registrar), 4);
+    play_out(g);
+}
+END_TEST
+
+/* Let `group` do `moves` things, alone. */
+static void play_alone(game *g, int group, int moves)
+{
+    for (int i = 0; i < moves; i++) {
+        move(g, group, COH_OK, false);
+        serve(g);
+    }
+}
+
+START_TEST(a_group_that_is_not_ready_holds_nobody_up)
+{
+    const coh_registrar_rules rules = bounded(2, 4);
+    game *g = begin(&rules, NULL, 3);
+
+    play_alone(g, 1, 21); /* ready, and 20 steps */
+    ck_assert_int_eq(g->place[1], 20);
+    play_alone(g, 0, 1);
+    ck_assert_int_eq(g->place[0], 20); /* level, not 20 behind */
+    play_alone(g, 1, 100);
+    ck_assert_int_eq(g->place[1], 25);
+    coh_registrar_destroy(&g->registrar);
+}
+END_TEST
+
+/* Group 1 goes on while group 0 evaluates, and is held again after it. */
+START_TEST(a_group_that_evaluates_holds_nobody_up)
+{
+    coh_registrar_rules rules = bounded(2, 4);
+    rules.evaluate_every = 1600;
+    rules.save_every = 0;
+    game *g = begin(&rules, NULL, 3);
+
+    g->evaluation_moves = 1000;
+    play_alone(g, 0, 1);
+    while (g->held[0][0].kind != COH_GRANT_EVALUATE) {
+        play_alone(g, 1, 1);
+        play_alone(g, 0, 1);
+    }
+    const int64_t before = g->place[1];
+    play_alone(g, 1, 50);
+    ck_assert_int_eq(g->place[1], before + 50);
+    g->moves_left = 0;
+    g->evaluation_moves = 0;
+    play_alone(g, 0, 1);
+    ck_assert_int_eq(g->place[0], before + 50);
+    play_alone(g, 1, 20);
+    ck_assert_int_eq(g->place[1], before + 55);
+    play_out(g);
+}
+END_TEST
+
+/* --- sync --- */
+
+/* A group waits in a step for all that take it; so any piece that some get and
+ * others never do would be seen as a game that does not end. */
+START_TEST(under_sync_all_groups_share_the_pieces_of_one_big_group)
+{
+    coh_registrar_rules rules = usual(_i), big = usual(1);
+    rules.policy = COH_POLICY_SYNC;
+    big.step_samples = rules.step_samples * _i;
+    static tale whole;
+
+    play_out(begin(&big, NULL, 1));
+    whole = the_game.tale;
+    game *g = begin(&rules, NULL, (uint64_t)_i);
+    g->evaluation_moves = 20;
+    play_out(g);
+    ck_assert_int_eq(used_once(g), rules.total_samples);
+    for (int64_t i = 0; i < g->tale.ntrain; i++) {
+        const coh_grant *share = &g->tale.train[i];
+        const coh_grant *piece = &whole.train[share->step];
+        ck_assert_int_eq(share->epoch, piece->epoch);
+        ck_assert_int_eq(share->clock, piece->clock);
+        ck_assert_int_ge(share->first, piece->first);
+        ck_assert_int_le(share->first + share->count,
+                         piece->first + piece->count);
+        ck_assert_int_eq(share->groups, _i);
+    }
+    ck_assert_int_eq(g->tale.ntrain, whole.ntrain * _i);
+    ck_assert_int_eq(g->tale.nevaluate, whole.nevaluate);
+    ck_assert_int_eq(g->tale.nsaves, whole.nsaves);
+    for (int64_t i = 0; i < whole.nsaves; i++)
+        ck_assert_int_eq(g->tale.save_samples[i], whole.save_samples[i]);
+}
+END_TEST
+
+START_TEST(under_sync_a_stop_lets_all_finish_the_step_that_one_began)
+{
+    coh_registrar_rules rules = usual(4);
+    rules.policy = COH_POLICY_SYNC;
+    game *g = begin(&rules, NULL, (uint64_t)_i);
+
+    play(g, 40 + 7 * _i);
+    coh_registrar_stop(g->registrar, COH_STOPPED);
+    play_out(g);
+    ck_assert_int_eq(g->tale.end, COH_STOPPED);
+    ck_assert_int_eq(used_once(g), g->tale.save_samples[g->tale.nsaves - 1]);
 }
 END_TEST
 
@@ -538,10 +773,9 @@ static Suite *registrar_suite(void)
 
     TCase *core = tcase_create("core");
     tcase_add_loop_test(core, every_sample_is_granted_once_an_epoch, 1,
-                        GROUPS_MAX + 1);
+                        FEW + 1);
     tcase_add_test(core, steps_epochs_and_clocks_count_up);
-    tcase_add_loop_test(core, saves_and_evaluations_come_when_due, 1,
-                        GROUPS_MAX + 1);
+    tcase_add_loop_test(core, saves_and_evaluations_come_when_due, 1, FEW + 1);
     tcase_add_test(core,
                    an_evaluation_that_the_test_covers_is_left_out_at_the_end);
     tcase_add_test(core, without_intervals_there_is_one_save_and_one_test);
@@ -549,6 +783,21 @@ static Suite *registrar_suite(void)
     tcase_add_test(core, a_step_larger_than_the_epoch_takes_the_epoch);
     tcase_add_test(core, a_group_gets_nothing_before_it_is_ready);
     suite_add_tcase(suite, core);
+
+    TCase *pace = tcase_create("bounded");
+    tcase_add_loop_test(pace, under_bounded_4_the_greatest_lead_is_4, 0, 3);
+    tcase_add_loop_test(pace, no_bound_is_passed_with_any_read_ahead, 0, 90);
+    tcase_add_test(pace, without_a_bound_a_fast_group_runs_away);
+    tcase_add_test(pace, a_group_that_is_not_ready_holds_nobody_up);
+    tcase_add_test(pace, a_group_that_evaluates_holds_nobody_up);
+    suite_add_tcase(suite, pace);
+
+    TCase *sync = tcase_create("sync");
+    tcase_add_loop_test(
+        sync, under_sync_all_groups_share_the_pieces_of_one_big_group, 1, 9);
+    tcase_add_loop_test(
+        sync, under_sync_a_stop_lets_all_finish_the_step_that_one_began, 0, 30);
+    suite_add_tcase(suite, sync);
 
     TCase *ends = tcase_create("ends");
     tcase_add_loop_test(ends, a_stop_saves_and_ends_without_a_test, 0, 40);

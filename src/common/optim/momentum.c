@@ -13,7 +13,10 @@ static int64_t groups_apart(const coh_config *config)
 {
     switch ((coh_policy_kind)config->policy) {
     case COH_POLICY_ASYNC:
+    case COH_POLICY_BOUNDED:
         return config->groups;
+    case COH_POLICY_SYNC:
+        return 1;
     }
     return 1;
 }

@@ -7,7 +7,8 @@
  *          each slot [count], float32. A block's version counts the updates
  *          applied to it since the start of training.
  * Memory   the shard owns its vectors; what accessors return is borrowed.
- * Threads  one caller at a time.   MPI: none.
+ * Threads  one caller at a time, or several that apply() to different blocks.
+ * MPI      none.
  */
 #ifndef COH_COMMON_OPTIM_SHARD_H
 #define COH_COMMON_OPTIM_SHARD_H
