@@ -73,6 +73,13 @@ static void check_training(coh_reader *self)
                  config->groups);
         refuse(self, AT(servers), 0, what);
     }
+    if (config->testing.slow_group >= config->groups &&
+        is_sound(self, AT(groups)) && is_sound(self, AT(testing.slow_group))) {
+        snprintf(what, sizeof what,
+                 "%" PRId64 ", but groups: %" PRId64 " are numbered from 0",
+                 config->testing.slow_group, config->groups);
+        refuse(self, AT(testing.slow_group), 0, what);
+    }
     if (!(config->optimizer.rate > 0.0) && is_sound(self, AT(optimizer.rate)))
         refuse(self, AT(optimizer.rate), 0,
                "0 trains nothing; it must be above 0, e.g. rate: 0.01");

@@ -77,7 +77,7 @@ static const struct {
       "train.zebra: unknown key; train has batch, group_batch, epochs, steps" },
     { DATA MODEL "zebra: 3\n",
       "zebra: unknown key; the file has groups, group_size, servers, policy, "
-      "run" },
+      "policy_bound, run" },
     { DATA MODEL "\"a\\nb\": 3\n", "job.yaml:3:1: a b: unknown key" },
     { DATA MODEL "train.batch: 3\n",
       "job.yaml:3:1: train.batch: dotted keys are for --set; write 'train:' "
@@ -226,6 +226,8 @@ static const struct {
       "job.yaml: servers: 0, but 2 groups need at least one to meet at; write "
       "servers: 1, or groups: 1" },
     { "groups: 2\nservers: 0\n" DATA MODEL, "job.yaml:2:10: servers: 0, but" },
+    { "testing: {slow_group: 1}\n" DATA MODEL,
+      "job.yaml:1:23: testing.slow_group: 1, but groups: 1 are numbered" },
     { "optimizer: {rate: 0}\n" DATA MODEL,
       "job.yaml:1:19: optimizer.rate: 0 trains nothing; it must be above 0" },
     { "train: {epochs: 0}\n" DATA MODEL,

@@ -82,8 +82,8 @@ START_TEST(many_groups_have_two_blocks_each_on_a_server)
     const coh_memory_plan plan = count(
         HEAD NET "exchange: {block: 65536}\nservers: 1\ngroups: 100\n", 101, 0);
 
-    ck_assert_int_ge(plan.server.exchange, 400 * 4 * (BLOCK - 4096));
-    ck_assert_int_le(plan.server.exchange, 400 * 4 * BLOCK);
+    ck_assert_int_ge(plan.server.exchange, 200 * 4 * (BLOCK - 4096));
+    ck_assert_int_le(plan.server.exchange, 200 * 4 * BLOCK);
 }
 END_TEST
 
@@ -137,7 +137,9 @@ START_TEST(what_is_predicted_of_a_network_is_what_it_takes)
                      COH_OK);
     const int64_t taken = coh_resident_bytes() - before;
     ck_assert_int_gt(taken, bytes.train - 2 * MIB);
+#ifndef __SANITIZE_THREAD__ /* keeps four bytes or more for each */
     ck_assert_int_lt(taken, bytes.train + bytes.train / 4);
+#endif
     compute.destroy(&compute.self);
     end(&it);
 }
