@@ -77,7 +77,7 @@ static const struct {
       "train.zebra: unknown key; train has batch, group_batch, epochs, steps" },
     { DATA MODEL "zebra: 3\n",
       "zebra: unknown key; the file has groups, group_size, servers, policy, "
-      "run" },
+      "policy_bound, run" },
     { DATA MODEL "\"a\\nb\": 3\n", "job.yaml:3:1: a b: unknown key" },
     { DATA MODEL "train.batch: 3\n",
       "job.yaml:3:1: train.batch: dotted keys are for --set; write 'train:' "
