@@ -1,11 +1,11 @@
 /* model.h - the network: layers with shapes, and the flat parameter vector.
  *
  * All parameters lie in one float32 vector in forward layer order, weights then
- * bias, then running statistics (statistics.h). A layer's weights are row-major: [O, I/groups, KH, KW] (conv2d), [I,
- * O/groups, KH, KW] (deconv2d, as ONNX and PyTorch have it), [O, I] (dense, with
- * I in [C, H, W] order), [C, H, W] (layer_norm), [C]
- * (batch_norm); its bias [O], or as the weights of the norms. batch_norm's
- * statistics are mean [C], then variance [C].
+ * bias, then running statistics (statistics.h). A layer's weights are row-major:
+ * [O, I/groups, KH, KW] (conv2d), [I, O/groups, KH, KW] (deconv2d, as ONNX and
+ * PyTorch have it), [O, I] (dense, with I in [C, H, W] order), [C, H, W]
+ * (layer_norm), [C] (batch_norm); its bias [O], or as the weights of the norms.
+ * batch_norm's statistics are mean [C], then variance [C].
  *
  *     new -> read -> destroy         no MPI, no oneDNN
  *
@@ -23,14 +23,14 @@
  *     smooth_l1               sum_i m_i s(x_i - t_i) / sum_i m_i
  *
  * with p over the positions [H, W], i over the values [C, H, W], y_p a label, m
- * the mask (>= 0; 1 without; positions that are ignored have 0), s(d) = d^2 / 2 where
- * |d| < 1, else |d| - 1/2. Nothing that counts: 0. mean: false leaves the
+ * the mask (>= 0; 1 without; positions that are ignored have 0), s(d) = d^2 / 2
+ * where |d| < 1, else |d| - 1/2. Nothing that counts: 0. mean: false leaves the
  * division out.
  *
  * Flop: multiply and add are two; forward of conv2d 2 O OH OW (I/g) KH KW,
- * deconv2d 2 I IH IW (O/g) KH KW, dense 2 O I, all else 0. A training step is three forwards, less the input
- * gradients of layers that stand behind no other with weights: nobody needs
- * them.
+ * deconv2d 2 I IH IW (O/g) KH KW, dense 2 O I, all else 0. A training step is
+ * three forwards, less the input gradients of layers that stand behind no other
+ * with weights: nobody needs them.
  */
 #ifndef COH_COMMON_MODEL_H
 #define COH_COMMON_MODEL_H

@@ -18,14 +18,14 @@
 
 typedef enum coh_tag {
     COH_TAG_PUSH = 100, /* speaker -> server: coh_push */
-    COH_TAG_GRADIENT,   /* speaker -> server: float32 [block], or empty: a pull */
-    COH_TAG_REPLY,      /* server -> speaker: coh_reply */
-    COH_TAG_WEIGHTS,    /* server -> speaker: float32 [block] */
-    COH_TAG_REPORT,     /* root -> server 0: coh_report */
-    COH_TAG_GRANT,      /* server 0 -> root: coh_grant */
-    COH_TAG_ORDER,      /* server 0 -> server: coh_order */
-    COH_TAG_ANSWER,     /* server -> server 0: coh_answer */
-    COH_TAG_SCORES      /* member -> root: float32 [3 x samples], evaluation */
+    COH_TAG_GRADIENT, /* speaker -> server: float32 [block], or empty: a pull */
+    COH_TAG_REPLY,    /* server -> speaker: coh_reply */
+    COH_TAG_WEIGHTS,  /* server -> speaker: float32 [block] */
+    COH_TAG_REPORT,   /* root -> server 0: coh_report */
+    COH_TAG_GRANT,    /* server 0 -> root: coh_grant */
+    COH_TAG_ORDER,    /* server 0 -> server: coh_order */
+    COH_TAG_ANSWER,   /* server -> server 0: coh_answer */
+    COH_TAG_SCORES    /* member -> root: float32 [3 x samples], evaluation */
 } coh_tag;
 
 /* Before every gradient block; the gradient is a sum over `weight` samples. */

@@ -10,8 +10,8 @@
  *
  *     new -> { poll | release }* -> destroy
  *
- * Threads: one caller; OpenMP's for updates.   MPI: point to point with the groups'
- * speakers.
+ * Threads: one caller; OpenMP's for updates.
+ * MPI: point to point with the groups' speakers.
  */
 #ifndef COH_SERVER_INBOX_H
 #define COH_SERVER_INBOX_H
@@ -21,7 +21,8 @@
 
 typedef struct coh_inbox coh_inbox;
 
-/* All borrowed; updates are made by so many threads. Posts the receives. Fails with COH_E_NOMEM. */
+/* All borrowed; updates are made by so many threads. Posts the receives. Fails
+ * with COH_E_NOMEM. */
 coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
                          const coh_roles *roles, int threads,
                          const coh_schedule *schedule, coh_shard *shard,

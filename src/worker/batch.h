@@ -28,7 +28,8 @@ typedef struct coh_batch {
     float *metric_weights; /* [B] factor in accuracy and AUC, owned */
 } coh_batch;
 
-/* An empty batch of `capacity` padding rows with T `targets`. On COH_OK *out is the caller's.
+/* An empty batch of `capacity` padding rows with T `targets`. On COH_OK *out is
+ * the caller's.
  * Fails with COH_E_NOMEM. */
 coh_status coh_batch_new(coh_shape input, int64_t targets, int64_t capacity,
                          coh_batch **out, coh_err *err);

@@ -71,10 +71,10 @@ typedef struct coh_action {
     void *self; /* borrowed: kept by the graph */
     int layer;  /* in the model: for whom it is done */
     coh_pass pass;
-    int64_t needs; /* forward: it reads parameters before this one */
-    int64_t has;   /* backward: gradients from this one on are complete */
-    const coh_op *op;      /* what `run` runs, if it is one; borrowed */
-    bool is_copy;          /* a change of layout */
+    int64_t needs;    /* forward: it reads parameters before this one */
+    int64_t has;      /* backward: gradients from this one on are complete */
+    const coh_op *op; /* what `run` runs, if it is one; borrowed */
+    bool is_copy;     /* a change of layout */
     const char *algorithm; /* of what is no op, for reports; a literal */
     double saving; /* products of the direct sum for each one that is made */
 } coh_action;
