@@ -5,7 +5,7 @@
 large="--set train.batch=203 --set checkpoint.every=1"
 
 choices() { # RUN: how many tables its file holds
-    grep -c '^choices 1$' "$work/$1/choices.txt"
+    grep -c '^choices 2$' "$work/$1/choices.txt"
 }
 
 train 2 first $large --set train.epochs=2

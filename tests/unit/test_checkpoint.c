@@ -145,7 +145,7 @@ END_TEST
 /* None is none: checkpoints of before have no such text. */
 START_TEST(the_choices_read_back_and_may_be_missing)
 {
-    static const char *const texts[] = { "choices 1\nend\n", "", NULL };
+    static const char *const texts[] = { "choices 2\nend\n", "", NULL };
     char *text = NULL;
 
     manifest.choices = texts[_i];

@@ -151,7 +151,7 @@ static void write_key(const coh_choice_key *key, FILE *out)
 
 void coh_choices_write(const coh_choices *self, FILE *out)
 {
-    fputs("choices 1\n", out);
+    fputs("choices 2\n", out);
     write_key(&self->key, out);
     for (int i = 0; i < self->nlayers; i++) {
         const row *it = &self->rows[i];
@@ -219,7 +219,7 @@ static char *head_of(const coh_choice_key *key)
 
     if (out == NULL)
         return NULL;
-    fputs("choices 1\n", out);
+    fputs("choices 2\n", out);
     write_key(key, out);
     if (fclose(out) != 0) {
         free(head);

@@ -7,7 +7,7 @@
  * user's cache, in the run folder and in checkpoints; a text may hold several
  * tables, one a kind of node:
  *
- *     choices 1
+ *     choices 2
  *     processor Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz
  *     library 2.6.3
  *     threads 20
@@ -16,7 +16,8 @@
  *     layer 0 direct direct winograd conv2d1
  *     end
  *
- * The three words are forward, gradient of the input, gradient of the weights.
+ * The first line's number goes up when a way changes what it calculates. The
+ * three words are forward, gradient of the input, gradient of the weights.
  * Only convolutions and dense layers have a line.
  * Pure: no oneDNN, no files, no MPI.   Threads: any, one at a time an object.
  */
