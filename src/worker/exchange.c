@@ -253,7 +253,9 @@ static void begin_sum(coh_exchange *self, block *it)
                                         gradient, it->range.count);
 }
 
-/* The sum of block b is made: apply it, or send it to its server. */
+/* The sum of block b is made: apply it, or send it to its server. One that is
+ * not finite is left out; where other groups wait for the push (policy sync) it
+ * goes with weight 0. */
 static void use_sum(coh_exchange *self, int64_t b)
 {
     block *it = &self->blocks[b];
@@ -261,7 +263,9 @@ static void use_sum(coh_exchange *self, int64_t b)
 
     if (self->shard == NULL && !is_speaker(self, it))
         return;
-    if (!coh_squares_add(self->statistics, it->range, gradient, &self->squares))
+    const bool is_finite =
+        coh_squares_add(self->statistics, it->range, gradient, &self->squares);
+    if (!is_finite && self->grant.groups <= 1)
         return;
     if (self->shard != NULL) {
         coh_shard_apply(self->shard, b, gradient, self->parts[0],
@@ -271,7 +275,7 @@ static void use_sum(coh_exchange *self, int64_t b)
     it->push.step = self->grant.step;
     it->push.clock = self->grant.clock;
     it->push.groups = self->grant.groups;
-    it->push.weight = self->parts[0];
+    it->push.weight = is_finite ? self->parts[0] : 0;
     begin_trip(self, it, it->range.count);
 }
 

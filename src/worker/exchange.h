@@ -69,7 +69,7 @@ void coh_exchange_have(coh_exchange *self, int64_t first);
  * 0, unless other groups take the step too (grant->groups > 1): they wait for
  * the push.
  * Fails with COH_E_PEER, and on all members with COH_E_DIVERGED if the gradient
- * is not finite: such blocks are not applied. */
+ * is not finite: this group's part of such blocks is not applied. */
 coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
                             coh_exchange_part *group, double *norm,
                             coh_err *err);
