@@ -101,8 +101,10 @@ void coh_memory_count(const coh_config *config, const coh_model *model,
         return;
     /* Of the fullest server. Of all initial values it keeps its own. */
     const int64_t own = FLOAT_BYTES * coh_plan_fullest(plan);
-    const int64_t blocks =
-        FLOAT_BYTES * coh_inbox_blocks(config, plan, 0) * plan->block_count;
+    int64_t blocks = 0;
+    for (int s = 0; s < plan->servers; s++)
+        blocks =
+            at_least(blocks, FLOAT_BYTES * coh_inbox_floats(config, plan, s));
     out->server = (coh_memory_parts){
         .parameters = own,
         .optimizer = slots * own,

@@ -16,7 +16,7 @@ enum { DEPTH = 2 };
 typedef struct parcel {
     coh_push push;
     coh_reply reply;
-    float *data;  /* [block_count], owned: the gradient, then maybe weights */
+    float *data;  /* [room], owned: the gradient, then maybe weights */
     bool is_done; /* or will be when updates are run: to be answered */
     coh_xfer *in, *out;
 } parcel;
@@ -38,11 +38,11 @@ struct coh_inbox {
     coh_updates *updates; /* owned */
     double timeout_s;
     bool is_released;
-    bool copies; /* answers are copies of the weights */
-    int64_t depth;
-    int ncorners;       /* speakers of all groups */
-    corner *corners;    /* [ncorners], owned */
-    int64_t *staleness; /* [groups, COH_STALENESS_BINS], owned */
+    bool copies;         /* answers are copies of the weights */
+    int64_t depth, room; /* of a corner; of a parcel */
+    int ncorners;        /* speakers of all groups */
+    corner *corners;     /* [ncorners], owned */
+    int64_t *staleness;  /* [groups, COH_STALENESS_BINS], owned */
     double busy_s;
 };
 
@@ -69,10 +69,24 @@ static int64_t depth_of(const coh_config *config, const coh_plan *plan,
     return most + 1;
 }
 
-int64_t coh_inbox_blocks(const coh_config *config, const coh_plan *plan,
+/* Parameters of the largest block that a server owns. */
+static int64_t room_of(const coh_plan *plan, int server)
+{
+    int64_t most = 1; /* it may own none */
+
+    for (int64_t i = 0; i < coh_plan_owned(plan, server); i++) {
+        const int64_t block = coh_plan_owned_block(plan, server, i);
+        const int64_t count = coh_plan_block(plan, block).count;
+        most = most > count ? most : count;
+    }
+    return most;
+}
+
+int64_t coh_inbox_floats(const coh_config *config, const coh_plan *plan,
                          int server)
 {
-    return plan->groups * plan->speakers * depth_of(config, plan, server);
+    return plan->groups * plan->speakers * depth_of(config, plan, server) *
+           room_of(plan, server);
 }
 
 static parcel *parcel_of(const coh_inbox *self, const corner *c, int64_t number)
@@ -85,7 +99,7 @@ static void post(coh_inbox *self, const corner *c, parcel *p)
     const coh_xfer_part parts[] = {
         { COH_XFER_RECV, c->rank, COH_TAG_PUSH, &p->push, sizeof p->push },
         { COH_XFER_RECV, c->rank, COH_TAG_GRADIENT, p->data,
-          self->plan->block_count * (int64_t)sizeof(float) },
+          self->room * (int64_t)sizeof(float) },
     };
     p->is_done = false;
     p->in = coh_xfer_begin(self->roles->world, parts, 2);
@@ -97,7 +111,7 @@ static bool make_corner(coh_inbox *self, corner *c, int number)
                                     number % self->plan->speakers);
     c->parcels = calloc((size_t)self->depth, sizeof *c->parcels);
     for (int64_t i = 0; c->parcels != NULL && i < self->depth; i++) {
-        c->parcels[i].data = coh_floats(self->plan->block_count);
+        c->parcels[i].data = coh_floats(self->room);
         if (c->parcels[i].data == NULL)
             return false;
     }
@@ -135,7 +149,8 @@ coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
                          .shard = shard,
                          .timeout_s = config->exchange.timeout,
                          .copies = plan->groups > 1 && !gathers,
-                         .depth = depth_of(config, plan, roles->mine.server) };
+                         .depth = depth_of(config, plan, roles->mine.server),
+                         .room = room_of(plan, roles->mine.server) };
     self->ncorners = plan->groups * plan->speakers;
     self->corners = calloc((size_t)self->ncorners, sizeof *self->corners);
     self->staleness =

@@ -44,8 +44,8 @@ int64_t *coh_inbox_staleness(coh_inbox *self);
 /* Seconds spent in handling pushes so far. */
 double coh_inbox_busy_s(const coh_inbox *self);
 
-/* How many blocks' worth of memory an inbox of `server` takes. Pure. */
-int64_t coh_inbox_blocks(const coh_config *config, const coh_plan *plan,
+/* Floats of all pushes that can be under way to `server`. */
+int64_t coh_inbox_floats(const coh_config *config, const coh_plan *plan,
                          int server);
 
 #endif

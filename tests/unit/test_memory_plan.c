@@ -3,6 +3,7 @@
 #include "cli/memory_plan.h"
 
 #include "common/resident.h"
+#include "server/inbox.h"
 #include "support/config_text.h"
 #include "worker/nn/net.h"
 
@@ -85,6 +86,28 @@ START_TEST(many_groups_have_two_blocks_each_on_a_server)
 
     ck_assert_int_ge(plan.server.exchange, 200 * 4 * (BLOCK - 4096));
     ck_assert_int_le(plan.server.exchange, 200 * 4 * BLOCK);
+}
+END_TEST
+
+/* Policy sync holds all pushes of a group, and with whole layers a server may
+ * have few large blocks or many small ones. */
+START_TEST(pushes_that_are_held_take_what_each_server_owns)
+{
+    job it = job_of("data: {kind: synthetic, classes: 2}\ngroups: 3\n"
+                    "group_size: 1\nservers: 2\npolicy: sync\n"
+                    "exchange: {placement: layer, block: 1048576}\n"
+                    "model: {input: [1, 8, 8], layers: [dense: {units: 2048, "
+                    "bias: false}, dense: {units: 8, bias: false}, dense: "
+                    "{units: 8, bias: false}, dense: {units: 2, bias: false}, "
+                    "softmax_cross_entropy]}\n",
+                    5);
+    const int large = coh_plan_owner(&it.plan, 0);
+
+    ck_assert_int_eq(coh_inbox_floats(it.config, &it.plan, large),
+                     3 * (1 + 1) * 64 * 2048);
+    ck_assert_int_eq(coh_inbox_floats(it.config, &it.plan, 1 - large),
+                     3 * (3 + 1) * 2048 * 8);
+    end(&it);
 }
 END_TEST
 
@@ -181,6 +204,7 @@ static Suite *suite(void)
         core,
         with_servers_the_state_is_theirs_and_each_starts_from_a_whole_copy);
     tcase_add_test(core, many_groups_have_two_blocks_each_on_a_server);
+    tcase_add_test(core, pushes_that_are_held_take_what_each_server_owns);
     tcase_add_test(core, images_are_read_ahead_for_training_and_evaluation);
     tcase_add_test(core, a_group_holds_copies_of_what_it_adds_up);
     suite_add_tcase(s, core);
