@@ -4,6 +4,7 @@
 #include "support/check_run.h"
 #include "support/nn_nets.h"
 #include "worker/nn/dnn.h"
+#include "worker/nn/layer_ops.h"
 #include "worker/nn/measure.h"
 
 /* Large enough to be timed, small enough for a test. */
@@ -233,6 +234,26 @@ START_TEST(a_layer_that_cannot_be_measured_is_named)
 }
 END_TEST
 
+/* Blocked, its one channel, and the weights of each, would be sixteen. */
+START_TEST(dense_on_few_channels_is_not_measured_as_on_many)
+{
+    const coh_layer layer = {
+        .spec = { .kind = COH_LAYER_DENSE, .filters = 4 },
+        .in = { 1, 64, 64 },
+        .out = { 4, 1, 1 },
+    };
+    coh_layer many = layer;
+
+    many.in = (coh_shape){ 64, 8, 8 };
+    ck_assert_int_eq(
+        coh_linear_spec(&layer, 1, COH_PASS_INFER, COH_WAY_DIRECT).src.format,
+        COH_FORMAT_PLAIN);
+    ck_assert_int_eq(
+        coh_linear_spec(&many, 1, COH_PASS_INFER, COH_WAY_DIRECT).src.format,
+        COH_FORMAT_BLOCKED);
+}
+END_TEST
+
 static Suite *nn_measure_suite(void)
 {
     Suite *suite = suite_create("nn_measure");
@@ -252,6 +273,7 @@ static Suite *nn_measure_suite(void)
     tcase_add_test(core, equal_choices_give_equal_bits);
     tcase_add_test(core, a_small_network_is_direct_without_being_measured);
     tcase_add_test(core, a_layer_that_cannot_be_measured_is_named);
+    tcase_add_test(core, dense_on_few_channels_is_not_measured_as_on_many);
     suite_add_tcase(suite, core);
     return suite;
 }

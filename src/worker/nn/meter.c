@@ -136,7 +136,7 @@ static coh_status make_probes(coh_meter *self, const coh_op_spec *specs,
         if (status == COH_OK && w != COH_WAY_DIRECT &&
             coh_op_is_reference(coh_probe_op(probes[w])))
             ways[w].exists = false;
-        if (status != COH_OK && (w == COH_WAY_DIRECT || status != COH_E_FAILED))
+        if (status != COH_OK && w == COH_WAY_DIRECT)
             return coh_fail(err, status, "%s", refusal.text);
     }
     return COH_OK;

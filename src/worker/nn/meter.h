@@ -32,7 +32,8 @@ double coh_meter_copy(coh_meter *self, const coh_layout *from,
  * than as its slow reference), its formats, and if is_timed its seconds,
  * with the copy of its weights. The ways take turns, so that a slow moment of
  * the machine is no way's alone; one that is far behind drops out.
- * Fails as coh_probe_new() does if COH_WAY_DIRECT is refused. */
+ * A way for which memory is short is none. Fails as coh_probe_new() does if
+ * COH_WAY_DIRECT is refused. */
 coh_status coh_meter_ways(coh_meter *self, const coh_op_spec *specs,
                           bool is_timed, coh_path_way *ways, coh_err *err);
 

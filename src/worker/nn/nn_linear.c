@@ -82,8 +82,11 @@ coh_op_spec coh_linear_spec(const coh_layer *layer, int64_t batch,
         .dst = { .dims = dst_dims(layer, batch) },
     };
 
-    if (is_dense(layer)) /* what is before it is most often a convolution */
-        spec.src.format = way == COH_WAY_PLAIN || src.count == 2
+    /* What is before dense is most often a convolution; few channels are not
+     * blocked there, and would be filled up here, with their weights. */
+    if (is_dense(layer))
+        spec.src.format = way == COH_WAY_PLAIN || src.count == 2 ||
+                                  layer->in.c % coh_dnn_block() != 0
                               ? COH_FORMAT_PLAIN
                               : COH_FORMAT_BLOCKED;
     if (pass != COH_PASS_DATA)

@@ -62,7 +62,9 @@ bool coh_winograd_fits(const coh_layer *layer)
         spec->stride[0] > 2 || spec->dilation[0] != 1 ||
         spec->dilation[1] != 1 || spec->kernel[0] * spec->kernel[1] == 1)
         return false;
-    return coh_winograd_of(layer, 1).taps <= TAPS_MOST;
+    const coh_winograd it = coh_winograd_of(layer, 1);
+    const int64_t step = it.fine_channels * it.kernel[0] * it.kernel[1];
+    return it.taps <= TAPS_MOST && step <= INT32_MAX / LANES;
 }
 
 /* --- how a pass is cut --------------------------------------------------- */
