@@ -20,6 +20,7 @@ static const double budget_s = 6.0;   /* of all; then less */
 static const double copy_bytes = 3e7; /* of a change of layout that is timed */
 static const double bytes_least = 1e6;
 static const double peak_s = 0.2;
+static const double long_s = 0.1; /* of a pass that is looked at once */
 
 typedef struct measuring {
     coh_meter meter;
@@ -117,7 +118,9 @@ static coh_path_way time_winograd(measuring *self, int i, coh_chosen chosen)
     if (!coh_linear_can_winograd(layer) || !is_large(layer, self->batch))
         return way;
     const coh_winograd shape = coh_winograd_of(layer, self->batch);
-    for (int n = 0; n < LOOKS && !beats_all(self, i, way.seconds); n++)
+    for (int n = 0; n < LOOKS && !beats_all(self, i, way.seconds) &&
+                    !(way.seconds > long_s && n > 0);
+         n++)
         way.seconds = fmin(way.seconds,
                            coh_winograd_time(&shape, pass, &self->meter.arena));
     way.exists = isfinite(way.seconds);
