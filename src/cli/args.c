@@ -25,16 +25,17 @@ static bool take_value(int argc, char **argv, int *i, const char *name,
     return true;
 }
 
-static coh_status take_ranks(const char *value, coh_args *out, coh_err *err)
+static coh_status take_number(const char *name, const char *value, int *out,
+                              coh_err *err)
 {
     char *end = NULL;
 
     errno = 0;
-    const long ranks = strtol(value, &end, 10);
-    if (*end != '\0' || errno != 0 || ranks < 1 || ranks > INT_MAX)
+    const long number = strtol(value, &end, 10);
+    if (*end != '\0' || errno != 0 || number < 1 || number > INT_MAX)
         return coh_fail(err, COH_E_CONFIG,
-                        "--ranks '%s': must be a number of 1 or more", value);
-    out->ranks = (int)ranks;
+                        "%s '%s': must be a number of 1 or more", name, value);
+    *out = (int)number;
     return COH_OK;
 }
 
@@ -60,6 +61,7 @@ static coh_status take_option(int argc, char **argv, int *i, int takes,
     } options[] = { { COH_ARG_SET, "--set" },
                     { COH_ARG_RESUME, "--resume" },
                     { COH_ARG_RANKS, "--ranks" },
+                    { COH_ARG_LARGEST, "--largest" },
                     { COH_ARG_SPLIT, "--split" } };
     const char *value = NULL;
     int flag = 0;
@@ -76,9 +78,29 @@ static coh_status take_option(int argc, char **argv, int *i, int takes,
     if (flag == COH_ARG_SET)
         return take_set(value, out, err);
     if (flag == COH_ARG_RANKS)
-        return take_ranks(value, out, err);
+        return take_number("--ranks", value, &out->ranks, err);
+    if (flag == COH_ARG_LARGEST)
+        return take_number("--largest", value, &out->largest, err);
     *(flag == COH_ARG_RESUME ? &out->resume : &out->split) = value;
     return COH_OK;
+}
+
+/* An option without a value. */
+static bool take_flag(const char *word, int takes, coh_args *out)
+{
+    const struct {
+        int flag;
+        const char *name;
+        bool *is_given;
+    } flags[] = { { COH_ARG_JSON, "--json", &out->json },
+                  { COH_ARG_YAML, "--yaml", &out->yaml },
+                  { COH_ARG_EXCHANGE, "--exchange", &out->exchange } };
+
+    for (size_t f = 0; f < sizeof flags / sizeof flags[0]; f++) {
+        if ((takes & flags[f].flag) != 0 && strcmp(word, flags[f].name) == 0)
+            return *flags[f].is_given = true;
+    }
+    return false;
 }
 
 coh_status coh_args_parse(int argc, char **argv, int takes, coh_args *out,
@@ -94,12 +116,10 @@ coh_status coh_args_parse(int argc, char **argv, int takes, coh_args *out,
             return status;
         if (known)
             continue;
-        if ((takes & COH_ARG_JSON) != 0 && strcmp(argv[i], "--json") == 0)
-            args.json = true;
-        else if ((takes & COH_ARG_YAML) != 0 && strcmp(argv[i], "--yaml") == 0)
-            args.yaml = true;
-        else if ((takes & (COH_ARG_TARGET | COH_ARG_MAY_TARGET)) != 0 &&
-                 argv[i][0] != '-' && args.target == NULL)
+        if (take_flag(argv[i], takes, &args))
+            continue;
+        if ((takes & (COH_ARG_TARGET | COH_ARG_MAY_TARGET)) != 0 &&
+            argv[i][0] != '-' && args.target == NULL)
             args.target = argv[i];
         else
             return coh_fail(err, COH_E_CONFIG, "'%s' is not understood here",

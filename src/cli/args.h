@@ -14,8 +14,9 @@ typedef struct coh_args {
     const char *split;  /* --split */
     const char *sets[COH_SETS_MAX];
     int nsets;
-    int ranks; /* --ranks; 0: not given */
-    bool json, yaml;
+    int ranks;   /* --ranks; 0: not given */
+    int largest; /* --largest, MiB; 0: not given */
+    bool json, yaml, exchange;
 } coh_args;
 
 /* Options that a command takes. */
@@ -27,7 +28,9 @@ enum {
     COH_ARG_SPLIT = 16,  /* --split train|validation|test */
     COH_ARG_YAML = 32,   /* --yaml */
     COH_ARG_TARGET = 64, /* a plain word must be given */
-    COH_ARG_MAY_TARGET = 128
+    COH_ARG_MAY_TARGET = 128,
+    COH_ARG_EXCHANGE = 256, /* --exchange */
+    COH_ARG_LARGEST = 512   /* --largest MIB */
 };
 
 /* argv[argc] are the words behind the command's name. Texts are borrowed.

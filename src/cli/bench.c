@@ -248,6 +248,10 @@ int coh_command_bench(int argc, char **argv)
     coh_err err = COH_ERR_INIT;
     coh_args args;
 
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--exchange") == 0)
+            return coh_bench_exchange(argc, argv);
+    }
     coh_status status = coh_args_parse(
         argc, argv, COH_ARG_TARGET | COH_ARG_SET | COH_ARG_JSON, &args, &err);
     if (status == COH_OK)

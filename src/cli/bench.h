@@ -1,5 +1,6 @@
-/* bench.h - what `cohort bench` measures (bench.c) and prints (bench_print.c).
- * Every number is defined in docs/numbers.md.
+/* bench.h - what `cohort bench` measures (bench.c) and prints (bench_print.c);
+ * `cohort bench --exchange` is another matter (bench_exchange.c). Every number
+ * is defined in docs/numbers.md.
  */
 #ifndef COH_CLI_BENCH_H
 #define COH_CLI_BENCH_H
@@ -28,5 +29,8 @@ double coh_bench_flop(const coh_bench *self, const coh_step_part *part);
 
 void coh_bench_print(const coh_bench *self);
 void coh_bench_print_json(const coh_bench *self);
+
+/* The command, with --exchange among its words. */
+int coh_bench_exchange(int argc, char **argv);
 
 #endif
