@@ -38,12 +38,19 @@ static const command commands[] = {
       "RUN is a run folder (its newest checkpoint) or a checkpoint's folder.\n"
       "Runs on one rank, or shares the samples out over all under MPI.\n"
       "The network and the data are those of the run; --set changes them.\n" },
-    { "bench", coh_command_bench, "CONFIG [--set key=value]... [--json]",
-      "measure how fast this node trains the network",
+    { "bench", coh_command_bench,
+      "CONFIG [--set key=value]... [--json] [--exchange [--largest MIB]]",
+      "measure how fast this node trains the network, or ranks exchange it",
       "The machine's peak, then each layer and pass: time, GFLOP/s, share of\n"
       "the peak, algorithm, layout; the whole step, the update of the weights,"
       "\nthe making of a batch. One process on made-up data: needs no MPI "
-      "launch.\ndocs/numbers.md defines every number.\n" },
+      "launch.\n\n"
+      "--exchange measures something else, on two ranks or more: how fast\n"
+      "gradients go to the servers and weights come back, from 4 to 512 MiB,\n"
+      "without computing. Start it as a training:\n"
+      "    mpiexec -n 2 cohort bench config/hep.yaml --exchange\n"
+      "A job without servers is measured with one. --largest leaves out sizes\n"
+      "above so many MiB. docs/numbers.md defines every number.\n" },
 };
 enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 
