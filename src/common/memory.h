@@ -8,16 +8,9 @@
 
 enum { COH_ALIGN_BYTES = 64 };
 
-/* Zeroed float[count], to end with free(); NULL only if memory is short. */
-static inline float *coh_floats(int64_t count)
-{
-    const size_t bytes = (size_t)count * sizeof(float);
-    const size_t rounded = (bytes / COH_ALIGN_BYTES + 1) * COH_ALIGN_BYTES;
-    float *floats = (float *)aligned_alloc(COH_ALIGN_BYTES, rounded);
-
-    if (floats != NULL)
-        memset(floats, 0, rounded);
-    return floats;
-}
+/* Zeroed float[count], to end with free(); NULL only if memory is short. Large
+ * ones lie on huge pages where the system gives them: MPI over shared memory
+ * looks up every page of what it copies. */
+float *coh_floats(int64_t count);
 
 #endif

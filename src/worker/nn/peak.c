@@ -201,11 +201,21 @@ double coh_peak_gflops(const coh_peak *peak)
     return larger(peak->probe_gflops, peak->matmul_gflops);
 }
 
+/* On the pages that memory has when nobody asks for huge ones. */
+static float *touched(size_t bytes)
+{
+    float *floats = aligned_alloc(COH_ALIGN_BYTES, bytes);
+
+    if (floats != NULL)
+        memset(floats, 1, bytes);
+    return floats;
+}
+
 coh_status coh_peak_memcpy(double *gb_s, coh_err *err)
 {
     enum { TIMES = 10, FLOATS = 16 << 20 };
     const size_t bytes = FLOATS * sizeof(float);
-    float *from = coh_floats(FLOATS), *to = coh_floats(FLOATS);
+    float *from = touched(bytes), *to = touched(bytes);
     double best = 0;
 
     if (from == NULL || to == NULL) {
