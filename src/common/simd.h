@@ -3,8 +3,8 @@
  * A function marked COH_SIMD is compiled for several x86-64 levels and the
  * loader picks one, so that the default build runs on every node of a mixed
  * cluster. All levels give the same bits: -ffp-contract=off, and loops so
- * marked hold no floating-point reduction. Elsewhere, and under sanitizers,
- * the mark is empty.
+ * marked hold no floating-point reduction but into partial sums of their own.
+ * Elsewhere, and under sanitizers, the mark is empty.
  */
 #ifndef COH_COMMON_SIMD_H
 #define COH_COMMON_SIMD_H

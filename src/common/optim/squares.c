@@ -3,20 +3,26 @@
 
 #include <math.h>
 
-/* Eight partial sums, so that the order is always the same. */
-double coh_square_sum(const float *x, int64_t n)
+#include "common/simd.h"
+
+/* Partial sums, so that the order is always the same; so many that they hide
+ * how long an addition takes. */
+enum { SUMS = 32 };
+
+COH_SIMD double coh_square_sum(const float *x, int64_t n)
 {
-    double sum[8] = { 0 };
+    double sum[SUMS] = { 0 };
     int64_t i = 0;
 
-    for (; i + 8 <= n; i += 8) {
-        for (int j = 0; j < 8; j++)
+    for (; i + SUMS <= n; i += SUMS) {
+        for (int j = 0; j < SUMS; j++)
             sum[j] += (double)x[i + j] * (double)x[i + j];
     }
     for (; i < n; i++)
         sum[0] += (double)x[i] * (double)x[i];
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) +
-           ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+    for (int j = 1; j < SUMS; j++)
+        sum[0] += sum[j];
+    return sum[0];
 }
 
 bool coh_squares_add(const coh_statistics *statistics, coh_range range,
