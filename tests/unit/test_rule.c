@@ -200,7 +200,9 @@ END_TEST
 /* Powers of two: exact in float32. w = 1 - 0.5 (2 x 0.5 + 0.25 x 1). */
 START_TEST(weight_decay_is_added_to_the_mean_gradient)
 {
-    const coh_rule rule = { .kind = COH_RULE_SGD, .weight_decay = 0.25f };
+    const coh_rule rule = { .kind = COH_RULE_SGD,
+                            .momentum = 0.5f,
+                            .weight_decay = 0.25f };
     float one = 1, slot = 0;
     const float two = 2;
     float *const slots[COH_SLOTS_MAX] = { &slot, NULL };
@@ -208,6 +210,21 @@ START_TEST(weight_decay_is_added_to_the_mean_gradient)
     coh_rule_apply(&rule, 0.5f, 1, 1, &two, 0.5f, &one, slots);
     ck_assert_float_eq(one, 0.375f);
     ck_assert_float_eq(slot, 1.25f);
+}
+END_TEST
+
+/* The same powers of two. */
+START_TEST(without_momentum_its_slot_is_left_alone)
+{
+    const coh_rule rule = { .kind = _i == 0 ? COH_RULE_SGD : COH_RULE_NESTEROV,
+                            .weight_decay = 0.25f };
+    float one = 1, slot = 7;
+    const float two = 2;
+    float *const slots[COH_SLOTS_MAX] = { &slot, NULL };
+
+    coh_rule_apply(&rule, 0.5f, 1, 1, &two, 0.5f, &one, slots);
+    ck_assert_float_eq(one, 0.375f);
+    ck_assert_float_eq(slot, 7);
 }
 END_TEST
 
@@ -379,6 +396,7 @@ static Suite *rule_suite(void)
     tcase_add_checked_fixture(core, setup, NULL);
     tcase_add_loop_test(core, a_rule_follows_its_formula, 0, RULES);
     tcase_add_test(core, weight_decay_is_added_to_the_mean_gradient);
+    tcase_add_loop_test(core, without_momentum_its_slot_is_left_alone, 0, 2);
     tcase_add_test(core, the_first_update_of_adam_is_the_rate);
     tcase_add_test(core, nesterov_steps_from_where_the_momentum_leads);
     tcase_add_test(core, adamw_decays_the_weights_apart_from_the_moments);

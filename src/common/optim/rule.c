@@ -36,6 +36,16 @@ int coh_rule_slots(const coh_rule *self)
                : 1;
 }
 
+/* Either of the next two without momentum, to the same bits: a slot that counts
+ * for nothing need not go through memory. */
+COH_SIMD static void apply_plain(float decay, float rate, int64_t n,
+                                 const float *restrict gradient, float scale,
+                                 float *restrict w)
+{
+    for (int64_t i = 0; i < n; i++)
+        w[i] -= rate * (gradient[i] * scale + decay * w[i]);
+}
+
 COH_SIMD static void apply_sgd(float mu, float decay, float rate, int64_t n,
                                const float *restrict gradient, float scale,
                                float *restrict w, float *restrict v)
@@ -188,6 +198,13 @@ void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
                     const float *gradient, float scale, float *w,
                     float *const slots[COH_SLOTS_MAX])
 {
+    const bool is_sgd =
+        self->kind == COH_RULE_SGD || self->kind == COH_RULE_NESTEROV;
+
+    if (is_sgd && self->momentum == 0) {
+        apply_plain(self->weight_decay, rate, n, gradient, scale, w);
+        return;
+    }
     switch (self->kind) {
     case COH_RULE_SGD:
         apply_sgd(self->momentum, self->weight_decay, rate, n, gradient, scale,

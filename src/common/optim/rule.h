@@ -9,6 +9,7 @@
  * taken: Bengio et al., arXiv 1212.0901, section 3.5, again with the rate
  * outside):
  *     v = mu v + g          w = w - r (g + mu v)
+ * Where mu is 0, both are w = w - r g, and v stays what it was.
  * Adam (Kingma and Ba, arXiv 1412.6980, Algorithm 1; slots m, v), t = 1, 2, ..:
  *     m = b1 m + (1 - b1) g          v = b2 v + (1 - b2) g g
  *     w = w - r (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)
