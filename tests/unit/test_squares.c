@@ -6,15 +6,17 @@
 
 #include "support/check_run.h"
 
-/* A block of 20 that begins at parameter 100; 105 to 108 are statistics. */
+/* A block that begins at parameter 100; 105 to 108 are statistics. Behind them
+ * stand two rounds of partial sums and a rest. */
+enum { COUNT = 75 };
 static coh_statistic item = { 105, 4, 0.9 };
 static const coh_statistics one = { 1, &item }, none = { 0 };
-static const coh_range range = { 100, 20 };
-static float gradient[20];
+static const coh_range range = { 100, COUNT };
+static float gradient[COUNT];
 
 static void setup(void)
 {
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < COUNT; i++)
         gradient[i] = (float)(i - 7);
 }
 
@@ -25,7 +27,7 @@ START_TEST(statistics_are_left_out)
 
     ck_assert(coh_squares_add(&none, range, gradient, &all));
     ck_assert(coh_squares_add(&one, range, gradient, &trained));
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < COUNT; i++)
         want += (i - 7) * (i - 7);
     ck_assert(all == want);
     ck_assert(trained == want - 2 * 2 - 1 - 0 - 1);
@@ -49,7 +51,8 @@ static Suite *squares_suite(void)
 
     tcase_add_checked_fixture(core, setup, NULL);
     tcase_add_test(core, statistics_are_left_out);
-    tcase_add_loop_test(core, what_is_not_finite_is_told_wherever_it_is, 0, 20);
+    tcase_add_loop_test(core, what_is_not_finite_is_told_wherever_it_is, 0,
+                        COUNT);
     suite_add_tcase(suite, core);
     return suite;
 }
