@@ -42,6 +42,7 @@ struct coh_exchange {
     double squares;      /* of the gradients whose sums are made here */
     int64_t ready;       /* gradients of blocks [ready, nblocks) are complete */
     int64_t begun, made; /* sums of blocks [begun, nblocks), [made, nblocks) */
+    int64_t answered;    /* trips of blocks [answered, nblocks) have ended */
     int64_t sent, here; /* spreads of blocks [0, sent) began, [0, here) ended */
 
     coh_status status; /* the first failure of need() or have() */
@@ -156,6 +157,38 @@ static void begin_spread(coh_exchange *self, block *it)
             it->range.count * (int64_t)sizeof(float));
 }
 
+/* Have more answers come? They do from the last block to the first. */
+static bool see_answers(coh_exchange *self)
+{
+    const int64_t before = self->answered;
+
+    while (self->answered > 0 &&
+           has_come(self->blocks[self->answered - 1].trip))
+        self->answered--;
+    return self->answered < before;
+}
+
+/* Wait for an answer. What comes meanwhile comes by our polling: while it does,
+ * and a moment longer, this does not sleep more from look to look. */
+static coh_status finish_trip(coh_exchange *self, block *it, coh_err *err)
+{
+    static const double moment_s = 1;
+    const double since_s = coh_clock_now_s();
+    double now_s = since_s, last_s = since_s;
+
+    while (!has_come(it->trip) && now_s - last_s < moment_s) {
+        coh_xfer_rest(now_s - last_s);
+        now_s = coh_clock_now_s();
+        if (see_answers(self))
+            last_s = now_s;
+    }
+    self->waited_s += now_s - since_s;
+    const coh_status status =
+        finish(self, &it->trip, "new weights from a server", err);
+    it->push.version = it->reply.version;
+    return status;
+}
+
 /* Spread, in their order, blocks whose answers have come; those before `must`
  * are waited for. */
 static coh_status send_on(coh_exchange *self, int64_t must, coh_err *err)
@@ -166,10 +199,8 @@ static coh_status send_on(coh_exchange *self, int64_t must, coh_err *err)
         block *it = &self->blocks[self->sent];
         if (self->sent >= must && !has_come(it->trip))
             break;
-        if (it->trip != NULL) {
-            status = finish(self, &it->trip, "new weights from a server", err);
-            it->push.version = it->reply.version;
-        }
+        if (it->trip != NULL)
+            status = finish_trip(self, it, err);
         if (status == COH_OK)
             begin_spread(self, it);
         self->sent++;
@@ -197,6 +228,7 @@ static coh_status wait_for(coh_exchange *self, int64_t end, coh_err *err)
 static coh_status begin_return(coh_exchange *self, coh_err *err)
 {
     self->sent = self->here = 0;
+    self->answered = self->nblocks;
     return send_on(self, 0, err);
 }
 
