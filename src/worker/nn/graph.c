@@ -157,6 +157,19 @@ coh_status coh_graph_plain(coh_graph *self, coh_dims dims, int slot,
     return settle(self, value, err);
 }
 
+coh_status coh_graph_view(coh_graph *self, int slot, int64_t first,
+                          int64_t count, const coh_tensor **out, coh_err *err)
+{
+    coh_value *value = NULL;
+
+    if (count == 0)
+        return COH_OK;
+    COH_TRY(coh_graph_plain(self, (coh_dims){ 1, { count } }, slot, first,
+                            &value, err));
+    *out = value->tensor;
+    return COH_OK;
+}
+
 coh_status coh_graph_swapped(coh_graph *self, coh_dims dims, int slot,
                              int64_t first, coh_value **out, coh_err *err)
 {

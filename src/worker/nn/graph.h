@@ -184,6 +184,11 @@ coh_status coh_graph_plain(coh_graph *self, coh_dims dims, int slot,
 coh_status coh_graph_swapped(coh_graph *self, coh_dims dims, int slot,
                              int64_t first, coh_value **out, coh_err *err);
 
+/* The same for `count` floats in a row: a part of a flat vector, or memory to
+ * work in. *out stays as it is if count is 0. */
+coh_status coh_graph_view(coh_graph *self, int slot, int64_t first,
+                          int64_t count, const coh_tensor **out, coh_err *err);
+
 /* The slot for what a layer makes of `from`: in training a forward value is
  * kept, everything else shares. */
 int coh_graph_forward_slot(const coh_graph *self, const coh_value *from);

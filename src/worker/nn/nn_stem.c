@@ -39,31 +39,18 @@ static void run_backward(void *thing, const coh_run *run)
                       floats(self->diff_bias));
 }
 
-/* A part of one of the flat vectors; *out stays NULL if count is 0. */
-static coh_status view(coh_graph *graph, int slot, int64_t first, int64_t count,
-                       const coh_tensor **out, coh_err *err)
-{
-    coh_value *value = NULL;
-
-    if (count == 0)
-        return COH_OK;
-    COH_TRY(coh_graph_plain(graph, (coh_dims){ 1, { count } }, slot, first,
-                            &value, err));
-    *out = value->tensor;
-    return COH_OK;
-}
-
 static coh_status add_memory(coh_graph *graph, stem *self, coh_err *err)
 {
     const coh_stem *it = &self->stem;
     const int64_t pooled = it->batch * it->filters * it->rows * it->columns;
 
-    COH_TRY(view(graph, COH_SLOT_OWN, 0, coh_stem_padded_count(it),
-                 &self->padded, err));
-    COH_TRY(view(graph, COH_SLOT_OWN, 0, pooled / (int64_t)sizeof(float),
-                 &self->places, err)); /* a byte each */
-    return view(graph, COH_SLOT_SCRATCHPAD, 0, coh_stem_work_count(it),
-                &self->work, err);
+    COH_TRY(coh_graph_view(graph, COH_SLOT_OWN, 0, coh_stem_padded_count(it),
+                           &self->padded, err));
+    COH_TRY(coh_graph_view(graph, COH_SLOT_OWN, 0,
+                           pooled / (int64_t)sizeof(float), &self->places,
+                           err)); /* a byte each */
+    return coh_graph_view(graph, COH_SLOT_SCRATCHPAD, 0,
+                          coh_stem_work_count(it), &self->work, err);
 }
 
 coh_status coh_stem_build_forward(coh_graph *graph, coh_node *node,
@@ -82,10 +69,10 @@ coh_status coh_stem_build_forward(coh_graph *graph, coh_node *node,
                               coh_dims_of(graph->batch, layer->in),
                               COH_SLOT_OWN, &node->src, err));
     self->images = node->src->tensor;
-    COH_TRY(view(graph, COH_SLOT_PARAMETERS, layer->weight_first,
-                 layer->weight_count, &self->weights, err));
-    COH_TRY(view(graph, COH_SLOT_PARAMETERS, layer->bias_first,
-                 layer->bias_count, &self->bias, err));
+    COH_TRY(coh_graph_view(graph, COH_SLOT_PARAMETERS, layer->weight_first,
+                           layer->weight_count, &self->weights, err));
+    COH_TRY(coh_graph_view(graph, COH_SLOT_PARAMETERS, layer->bias_first,
+                           layer->bias_count, &self->bias, err));
     COH_TRY(add_memory(graph, self, err));
     const coh_shape out = { self->stem.filters, self->stem.rows,
                             self->stem.columns };
@@ -108,10 +95,10 @@ coh_status coh_stem_build_backward(coh_graph *graph, coh_node *node,
                               coh_graph_other_slot(node->diff), &node->diff,
                               err));
     self->gradient = node->diff->tensor;
-    COH_TRY(view(graph, COH_SLOT_GRADIENT, layer->weight_first,
-                 layer->weight_count, &self->diff_weights, err));
-    COH_TRY(view(graph, COH_SLOT_GRADIENT, layer->bias_first, layer->bias_count,
-                 &self->diff_bias, err));
+    COH_TRY(coh_graph_view(graph, COH_SLOT_GRADIENT, layer->weight_first,
+                           layer->weight_count, &self->diff_weights, err));
+    COH_TRY(coh_graph_view(graph, COH_SLOT_GRADIENT, layer->bias_first,
+                           layer->bias_count, &self->diff_bias, err));
     COH_TRY(coh_graph_append(&graph->backward, run_backward, self, err));
     coh_graph_describe(&graph->backward, "cohort:stem", 4);
     return COH_OK;

@@ -98,20 +98,6 @@ static coh_status append(coh_tape *tape, pass *self,
     return COH_OK;
 }
 
-/* *out stays NULL if count is 0. */
-static coh_status view(coh_graph *graph, int slot, int64_t first, int64_t count,
-                       const coh_tensor **out, coh_err *err)
-{
-    coh_value *value = NULL;
-
-    if (count == 0)
-        return COH_OK;
-    COH_TRY(coh_graph_plain(graph, (coh_dims){ 1, { count } }, slot, first,
-                            &value, err));
-    *out = value->tensor;
-    return COH_OK;
-}
-
 /* *value, a copy of `original` or that itself, is blocked afterwards. */
 static coh_status block(coh_graph *graph, coh_tape *tape, const coh_node *node,
                         int slot, coh_value *original, coh_value **value,
@@ -139,10 +125,10 @@ coh_status coh_winograd_build_forward(coh_graph *graph, coh_node *node,
     COH_TRY(new_pass(graph, layer,
                      conv ? COH_WINOGRAD_COARSE : COH_WINOGRAD_FINE, &self,
                      err));
-    COH_TRY(view(graph, COH_SLOT_PARAMETERS, layer->weight_first,
-                 layer->weight_count, &self->weights, err));
-    COH_TRY(view(graph, COH_SLOT_PARAMETERS, layer->bias_first,
-                 layer->bias_count, &self->bias, err));
+    COH_TRY(coh_graph_view(graph, COH_SLOT_PARAMETERS, layer->weight_first,
+                           layer->weight_count, &self->weights, err));
+    COH_TRY(coh_graph_view(graph, COH_SLOT_PARAMETERS, layer->bias_first,
+                           layer->bias_count, &self->bias, err));
     if (node->then_relu)
         self->slope = node->slope;
     node->backup = node->src;
@@ -169,8 +155,8 @@ static coh_status append_sum(coh_graph *graph, const coh_layer *layer,
                         layer->spec.name);
     COH_TRY(coh_graph_keep(graph, self, err));
     self->fine = diff->tensor;
-    COH_TRY(view(graph, COH_SLOT_GRADIENT, layer->bias_first, layer->bias_count,
-                 &self->bias, err));
+    COH_TRY(coh_graph_view(graph, COH_SLOT_GRADIENT, layer->bias_first,
+                           layer->bias_count, &self->bias, err));
     return coh_graph_append(&graph->backward, run_bias, self, err);
 }
 
@@ -186,8 +172,8 @@ coh_status coh_winograd_build_weights(coh_graph *graph, coh_node *node,
     COH_TRY(new_pass(graph, layer, COH_WINOGRAD_WEIGHTS, &self, err));
     COH_TRY(block(graph, tape, node, COH_SLOT_SRC, node->src, &src, err));
     COH_TRY(block(graph, tape, node, COH_SLOT_DIFF_DST, node->diff, diff, err));
-    COH_TRY(view(graph, COH_SLOT_GRADIENT, layer->weight_first,
-                 layer->weight_count, &self->weights, err));
+    COH_TRY(coh_graph_view(graph, COH_SLOT_GRADIENT, layer->weight_first,
+                           layer->weight_count, &self->weights, err));
     self->fine = conv ? src->tensor : (*diff)->tensor;
     self->coarse = conv ? (*diff)->tensor : src->tensor;
     if (layer->bias_count > 0)
@@ -207,8 +193,8 @@ coh_status coh_winograd_build_data(coh_graph *graph, coh_node *node,
     COH_TRY(new_pass(graph, layer,
                      conv ? COH_WINOGRAD_FINE : COH_WINOGRAD_COARSE, &self,
                      err));
-    COH_TRY(view(graph, COH_SLOT_PARAMETERS, layer->weight_first,
-                 layer->weight_count, &self->weights, err));
+    COH_TRY(coh_graph_view(graph, COH_SLOT_PARAMETERS, layer->weight_first,
+                           layer->weight_count, &self->weights, err));
     COH_TRY(
         block(graph, tape, node, COH_SLOT_DIFF_DST, node->diff, &diff, err));
     COH_TRY(coh_graph_in(graph, coh_dims_of(graph->batch, layer->in),

@@ -305,40 +305,44 @@ static void run_weights_part(job *self, int me, int threads)
                               weights.end, self->diff);
 }
 
+/* One side to the other, both named in `it`. */
+static void run_values(const coh_winograd *self, job *it,
+                       coh_winograd_pass pass)
+{
+    it->cut = cut_of(self, pass);
+    it->taps = (coh_taps){ self, .is_turned = pass == COH_WINOGRAD_FINE };
+    for (int d = 0; d < 2; d++)
+        it->from.from[d] = pass == COH_WINOGRAD_FINE
+                               ? 1 - self->first[d] - self->taps
+                               : self->first[d];
+#pragma omp parallel num_threads(self->threads)
+    run_part(it, omp_get_thread_num(), omp_get_num_threads());
+}
+
 void coh_winograd_to_coarse(const coh_winograd *self, const float *fine,
                             const float *weights, coh_winograd_end end,
                             float *work, float *coarse)
 {
-    job it = { .taps = { self, .is_turned = false },
-               .cut = cut_of(self, COH_WINOGRAD_COARSE),
-               .from = fine_side(self, fine),
+    job it = { .from = fine_side(self, fine),
                .to = coarse_side(self, coarse),
                .end = end,
                .weights = weights,
                .work = work };
 
-    for (int d = 0; d < 2; d++)
-        it.from.from[d] = self->first[d];
-#pragma omp parallel num_threads(self->threads)
-    run_part(&it, omp_get_thread_num(), omp_get_num_threads());
+    run_values(self, &it, COH_WINOGRAD_COARSE);
 }
 
 void coh_winograd_to_fine(const coh_winograd *self, const float *coarse,
                           const float *weights, coh_winograd_end end,
                           float *work, float *fine)
 {
-    job it = { .taps = { self, .is_turned = true },
-               .cut = cut_of(self, COH_WINOGRAD_FINE),
-               .from = coarse_side(self, coarse),
+    job it = { .from = coarse_side(self, coarse),
                .to = fine_side(self, fine),
                .end = end,
                .weights = weights,
                .work = work };
 
-    for (int d = 0; d < 2; d++)
-        it.from.from[d] = 1 - self->first[d] - self->taps;
-#pragma omp parallel num_threads(self->threads)
-    run_part(&it, omp_get_thread_num(), omp_get_num_threads());
+    run_values(self, &it, COH_WINOGRAD_FINE);
 }
 
 void coh_winograd_to_weights(const coh_winograd *self, const float *fine,
