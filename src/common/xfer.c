@@ -174,6 +174,18 @@ coh_status coh_xfer_finish(coh_xfer **self, double timeout_s, const char *what,
     return COH_OK;
 }
 
+coh_status coh_xfer_wait(coh_xfer **self, coh_wait *wait, const char *what,
+                         coh_err *err)
+{
+    if (*self == NULL)
+        return COH_OK;
+
+    const double since_s = coh_clock_now_s();
+    const coh_status status = coh_xfer_finish(self, wait->timeout_s, what, err);
+    wait->waited_s += coh_clock_now_s() - since_s;
+    return status;
+}
+
 void coh_xfer_cancel(coh_xfer **self)
 {
     if (*self == NULL)

@@ -63,6 +63,15 @@ bool coh_xfer_test(coh_xfer *self);
 coh_status coh_xfer_finish(coh_xfer **self, double timeout_s, const char *what,
                            coh_err *err);
 
+/* How long somebody waits at most each time, and has waited so far. */
+typedef struct coh_wait {
+    double timeout_s, waited_s;
+} coh_wait;
+
+/* finish(), counted in *wait. */
+coh_status coh_xfer_wait(coh_xfer **self, coh_wait *wait, const char *what,
+                         coh_err *err);
+
 /* Give up a transfer whose messages will never come (pre-posted receives at
  * the end of a run); frees *self and sets it to NULL. NULL is fine. */
 void coh_xfer_cancel(coh_xfer **self);

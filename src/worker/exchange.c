@@ -10,17 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/clock.h"
 #include "common/optim/squares.h"
 #include "common/xfer.h"
+#include "worker/trips.h"
 
 typedef struct block {
     coh_range range;
-    int speaker; /* member that talks to its server */
-    int server_rank;
-    coh_push push;
-    coh_reply reply;
-    coh_xfer *sum, *trip, *spread;
+    int speaker; /* member that has the sum, with servers */
+    coh_xfer *sum;
 } block;
 
 struct coh_exchange {
@@ -28,9 +25,10 @@ struct coh_exchange {
     const coh_roles *roles;
     const coh_schedule *schedule;
     const coh_statistics *statistics;
-    coh_shard *shard; /* NULL with servers */
+    coh_shard *shard; /* without servers */
+    coh_trips *trips; /* with servers, owned; else NULL */
     float *weights, *gradient;
-    double timeout_s, waited_s;
+    coh_wait wait;
     int64_t nblocks;
     block *blocks; /* [nblocks], owned */
 
@@ -42,8 +40,6 @@ struct coh_exchange {
     double squares;      /* of the gradients whose sums are made here */
     int64_t ready;       /* gradients of blocks [ready, nblocks) are complete */
     int64_t begun, made; /* sums of blocks [begun, nblocks), [made, nblocks) */
-    int64_t answered;    /* trips of blocks [answered, nblocks) have ended */
-    int64_t sent, here; /* spreads of blocks [0, sent) began, [0, here) ended */
 
     coh_status status; /* the first failure of need() or have() */
     coh_err why;
@@ -67,11 +63,6 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
     for (int64_t b = 0; b < plan->nblocks; b++) {
         blocks[b].range = coh_plan_block(plan, b);
         blocks[b].speaker = coh_plan_speaker(plan, b);
-        blocks[b].push.group = roles->mine.group;
-        blocks[b].push.block = b;
-        if (plan->servers > 0)
-            blocks[b].server_rank =
-                coh_plan_server_rank(plan, coh_plan_owner(plan, b));
     }
     *self = (coh_exchange){ .plan = plan,
                             .roles = roles,
@@ -80,11 +71,17 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             .shard = shard,
                             .weights = weights,
                             .gradient = gradient,
-                            .timeout_s = config->exchange.timeout,
+                            .wait = { config->exchange.timeout, 0 },
                             .nblocks = plan->nblocks,
-                            .blocks = blocks,
-                            .sent = plan->nblocks,
-                            .here = plan->nblocks };
+                            .blocks = blocks };
+    if (plan->servers > 0) {
+        const coh_status status =
+            coh_trips_new(config, plan, roles, weights, &self->trips, err);
+        if (status != COH_OK) {
+            coh_exchange_destroy(&self);
+            return status;
+        }
+    }
     *out = self;
     return COH_OK;
 }
@@ -93,6 +90,7 @@ void coh_exchange_destroy(coh_exchange **self)
 {
     if (*self == NULL)
         return;
+    coh_trips_destroy(&(*self)->trips);
     free((*self)->blocks);
     free(*self);
     *self = NULL;
@@ -100,7 +98,8 @@ void coh_exchange_destroy(coh_exchange **self)
 
 double coh_exchange_waited_s(const coh_exchange *self)
 {
-    return self->waited_s;
+    return self->wait.waited_s +
+           (self->trips != NULL ? coh_trips_waited_s(self->trips) : 0);
 }
 
 static bool is_alone(const coh_exchange *self)
@@ -108,128 +107,11 @@ static bool is_alone(const coh_exchange *self)
     return self->plan->group_size == 1;
 }
 
-static bool is_speaker(const coh_exchange *self, const block *it)
-{
-    return self->roles->mine.member == it->speaker;
-}
-
-static bool has_come(coh_xfer *xfer)
-{
-    return xfer == NULL || coh_xfer_test(xfer);
-}
-
-static coh_status finish(coh_exchange *self, coh_xfer **xfer, const char *what,
-                         coh_err *err)
-{
-    if (*xfer == NULL)
-        return COH_OK;
-    const double since_s = coh_clock_now_s();
-    const coh_status status = coh_xfer_finish(xfer, self->timeout_s, what, err);
-    self->waited_s += coh_clock_now_s() - since_s;
-    return status;
-}
-
 /* --- weights on their way back ------------------------------------------- */
 
-/* Send a block's head and gradient, and be ready for the answer. */
-static void begin_trip(coh_exchange *self, block *it, int64_t count)
-{
-    const int64_t bytes = it->range.count * (int64_t)sizeof(float);
-    float *weights = self->weights + it->range.first;
-    float *gradient = self->gradient + it->range.first;
-    const coh_xfer_part parts[] = {
-        { COH_XFER_RECV, it->server_rank, COH_TAG_REPLY, &it->reply,
-          sizeof it->reply },
-        { COH_XFER_RECV, it->server_rank, COH_TAG_WEIGHTS, weights, bytes },
-        { COH_XFER_SEND, it->server_rank, COH_TAG_PUSH, &it->push,
-          sizeof it->push },
-        { COH_XFER_SEND, it->server_rank, COH_TAG_GRADIENT, gradient,
-          count * (int64_t)sizeof(float) },
-    };
-    it->trip = coh_xfer_begin(self->roles->world, parts, 4);
-}
-
-static void begin_spread(coh_exchange *self, block *it)
-{
-    if (!is_alone(self))
-        it->spread = coh_xfer_begin_spread(
-            self->roles->spreads, it->speaker, self->weights + it->range.first,
-            it->range.count * (int64_t)sizeof(float));
-}
-
-/* Have more answers come? They do from the last block to the first. */
-static bool see_answers(coh_exchange *self)
-{
-    const int64_t before = self->answered;
-
-    while (self->answered > 0 &&
-           has_come(self->blocks[self->answered - 1].trip))
-        self->answered--;
-    return self->answered < before;
-}
-
-/* Wait for an answer. What comes meanwhile comes by our polling: while it does,
- * and a moment longer, this does not sleep more from look to look. */
-static coh_status finish_trip(coh_exchange *self, block *it, coh_err *err)
-{
-    static const double moment_s = 1;
-    const double since_s = coh_clock_now_s();
-    double now_s = since_s, last_s = since_s;
-
-    while (!has_come(it->trip) && now_s - last_s < moment_s) {
-        coh_xfer_rest(now_s - last_s);
-        now_s = coh_clock_now_s();
-        if (see_answers(self))
-            last_s = now_s;
-    }
-    self->waited_s += now_s - since_s;
-    const coh_status status =
-        finish(self, &it->trip, "new weights from a server", err);
-    it->push.version = it->reply.version;
-    return status;
-}
-
-/* Spread, in their order, blocks whose answers have come; those before `must`
- * are waited for. */
-static coh_status send_on(coh_exchange *self, int64_t must, coh_err *err)
-{
-    coh_status status = COH_OK;
-
-    while (self->sent < self->nblocks && status == COH_OK) {
-        block *it = &self->blocks[self->sent];
-        if (self->sent >= must && !has_come(it->trip))
-            break;
-        if (it->trip != NULL)
-            status = finish_trip(self, it, err);
-        if (status == COH_OK)
-            begin_spread(self, it);
-        self->sent++;
-    }
-    return status;
-}
-
-/* Wait for the weights before `end`. */
 static coh_status wait_for(coh_exchange *self, int64_t end, coh_err *err)
 {
-    coh_status status = send_on(self, 0, err);
-
-    while (self->here < self->nblocks &&
-           self->blocks[self->here].range.first < end && status == COH_OK) {
-        block *it = &self->blocks[self->here++];
-        status = send_on(self, self->here, err);
-        if (status == COH_OK)
-            status = finish(self, &it->spread,
-                            "new weights from a member of the group", err);
-    }
-    return status;
-}
-
-/* All blocks are with their servers, or as they were: they come back. */
-static coh_status begin_return(coh_exchange *self, coh_err *err)
-{
-    self->sent = self->here = 0;
-    self->answered = self->nblocks;
-    return send_on(self, 0, err);
+    return self->trips != NULL ? coh_trips_wait(self->trips, end, err) : COH_OK;
 }
 
 coh_status coh_exchange_settle(coh_exchange *self, coh_err *err)
@@ -263,8 +145,8 @@ void coh_exchange_begin(coh_exchange *self, const coh_grant *grant,
 /* The group's parts decide whether anything is exchanged. */
 static coh_status hear_parts(coh_exchange *self, coh_err *err)
 {
-    const coh_status status =
-        finish(self, &self->parts_sum, "the weights of the members", err);
+    const coh_status status = coh_xfer_wait(&self->parts_sum, &self->wait,
+                                            "the weights of the members", err);
 
     /* Policy sync: the other groups wait for this one's push. */
     self->is_void =
@@ -290,10 +172,10 @@ static void begin_sum(coh_exchange *self, block *it)
  * goes with weight 0. */
 static void use_sum(coh_exchange *self, int64_t b)
 {
-    block *it = &self->blocks[b];
+    const block *it = &self->blocks[b];
     const float *gradient = self->gradient + it->range.first;
 
-    if (self->shard == NULL && !is_speaker(self, it))
+    if (self->trips != NULL && !coh_trips_speaks(self->trips, b))
         return;
     const bool is_finite =
         coh_squares_add(self->statistics, it->range, gradient, &self->squares);
@@ -304,11 +186,11 @@ static void use_sum(coh_exchange *self, int64_t b)
                         coh_schedule_rate(self->schedule, self->grant.clock));
         return;
     }
-    it->push.step = self->grant.step;
-    it->push.clock = self->grant.clock;
-    it->push.groups = self->grant.groups;
-    it->push.weight = is_finite ? self->parts[0] : 0;
-    begin_trip(self, it, it->range.count);
+    const coh_push head = { .step = self->grant.step,
+                            .clock = self->grant.clock,
+                            .groups = self->grant.groups,
+                            .weight = is_finite ? self->parts[0] : 0 };
+    coh_trips_push(self->trips, b, &head, gradient, it->range.count);
 }
 
 /* Begin sums whose gradients are complete, a few at a time, and use those that
@@ -322,9 +204,10 @@ static coh_status sum_up(coh_exchange *self, bool all, coh_err *err)
         if (self->made == self->begun)
             return COH_OK;
         block *it = &self->blocks[self->made - 1];
-        if (!all && !has_come(it->sum))
+        if (!all && it->sum != NULL && !coh_xfer_test(it->sum))
             return COH_OK;
-        const coh_status status = finish(self, &it->sum, "a gradient sum", err);
+        const coh_status status =
+            coh_xfer_wait(&it->sum, &self->wait, "a gradient sum", err);
         if (status != COH_OK)
             return status;
         use_sum(self, --self->made);
@@ -369,7 +252,8 @@ static coh_status add_up(coh_exchange *self, coh_step_sums *sums, coh_err *err)
                     ? self->squares
                     : 0;
     coh_xfer *xfer = coh_xfer_begin_sum_f64(self->roles->group, all, STEP + 1);
-    const coh_status status = finish(self, &xfer, "the sum of losses", err);
+    const coh_status status =
+        coh_xfer_wait(&xfer, &self->wait, "the sum of losses", err);
     memcpy(sums, all, sizeof *sums);
     self->squares = all[STEP];
     return status;
@@ -402,8 +286,8 @@ coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
     *norm = group->weight > 0 ? sqrt(self->squares) / group->weight : 0;
     if (status != COH_OK || self->is_void)
         return status;
-    if (self->shard == NULL)
-        status = begin_return(self, err);
+    if (self->trips != NULL)
+        status = coh_trips_back(self->trips, err);
     if (status == COH_OK && !isfinite(self->squares))
         return diverged(&self->grant, err);
     return status;
@@ -415,16 +299,14 @@ coh_status coh_exchange_pull(coh_exchange *self, coh_err *err)
 {
     coh_status status = coh_exchange_settle(self, err);
 
-    if (status != COH_OK || self->shard != NULL)
+    if (status != COH_OK || self->trips == NULL)
         return status;
     for (int64_t b = 0; b < self->nblocks; b++) {
-        block *it = &self->blocks[b];
-        it->push.groups = 0;
-        it->push.weight = 0;
-        if (is_speaker(self, it))
-            begin_trip(self, it, 0);
+        const coh_push head = { .groups = 0 };
+        if (coh_trips_speaks(self->trips, b))
+            coh_trips_push(self->trips, b, &head, NULL, 0);
     }
-    status = begin_return(self, err);
+    status = coh_trips_back(self->trips, err);
     return status == COH_OK ? coh_exchange_settle(self, err) : status;
 }
 
@@ -440,7 +322,7 @@ coh_status coh_exchange_spread(coh_exchange *self, coh_err *err)
         coh_xfer *xfer = coh_xfer_begin_spread(
             self->roles->spreads, ROOT, self->weights + range.first,
             range.count * (int64_t)sizeof(float));
-        status = finish(self, &xfer, "the root's weights", err);
+        status = coh_xfer_wait(&xfer, &self->wait, "the root's weights", err);
     }
     return status;
 }

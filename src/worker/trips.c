@@ -1,0 +1,185 @@
+/* trips.c - see trips.h. */
+#include "worker/trips.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/xfer.h"
+
+typedef struct trip {
+    coh_range range;
+    int speaker; /* member that talks to its server */
+    int server_rank;
+    coh_push push;
+    coh_reply reply;
+    coh_xfer *answer, *spread;
+} trip;
+
+struct coh_trips {
+    const coh_plan *plan;
+    const coh_roles *roles;
+    float *weights;
+    coh_wait wait;
+    int64_t nblocks;
+    trip *trips;        /* [nblocks], owned */
+    int64_t answered;   /* answers to blocks [answered, nblocks) have come */
+    int64_t sent, here; /* spreads of blocks [0, sent) began, [0, here) ended */
+};
+
+coh_status coh_trips_new(const coh_config *config, const coh_plan *plan,
+                         const coh_roles *roles, float *weights,
+                         coh_trips **out, coh_err *err)
+{
+    coh_trips *self = calloc(1, sizeof *self);
+    trip *trips = calloc((size_t)plan->nblocks, sizeof *trips);
+
+    if (self == NULL || trips == NULL) {
+        free(self);
+        free(trips);
+        return coh_fail(err, COH_E_NOMEM, "no memory for the exchange");
+    }
+    for (int64_t b = 0; b < plan->nblocks; b++) {
+        trips[b].range = coh_plan_block(plan, b);
+        trips[b].speaker = coh_plan_speaker(plan, b);
+        trips[b].server_rank =
+            coh_plan_server_rank(plan, coh_plan_owner(plan, b));
+    }
+    *self = (coh_trips){ .plan = plan,
+                         .roles = roles,
+                         .weights = weights,
+                         .wait = { config->exchange.timeout, 0 },
+                         .nblocks = plan->nblocks,
+                         .trips = trips,
+                         .sent = plan->nblocks,
+                         .here = plan->nblocks };
+    *out = self;
+    return COH_OK;
+}
+
+void coh_trips_destroy(coh_trips **self)
+{
+    if (*self == NULL)
+        return;
+    free((*self)->trips);
+    free(*self);
+    *self = NULL;
+}
+
+double coh_trips_waited_s(const coh_trips *self)
+{
+    return self->wait.waited_s;
+}
+
+bool coh_trips_speaks(const coh_trips *self, int64_t block)
+{
+    return self->roles->mine.member == self->trips[block].speaker;
+}
+
+void coh_trips_push(coh_trips *self, int64_t block, const coh_push *head,
+                    const float *gradient, int64_t count)
+{
+    trip *it = &self->trips[block];
+    const int64_t version = it->reply.version;
+
+    it->push = *head;
+    it->push.group = self->roles->mine.group;
+    it->push.block = block;
+    it->push.version = version;
+    const coh_xfer_part parts[] = {
+        { COH_XFER_RECV, it->server_rank, COH_TAG_REPLY, &it->reply,
+          sizeof it->reply },
+        { COH_XFER_RECV, it->server_rank, COH_TAG_WEIGHTS,
+          self->weights + it->range.first,
+          it->range.count * (int64_t)sizeof(float) },
+        { COH_XFER_SEND, it->server_rank, COH_TAG_PUSH, &it->push,
+          sizeof it->push },
+        { COH_XFER_SEND, it->server_rank, COH_TAG_GRADIENT, (void *)gradient,
+          count * (int64_t)sizeof(float) },
+    };
+    it->answer = coh_xfer_begin(self->roles->world, parts, 4);
+}
+
+static bool has_come(coh_xfer *xfer)
+{
+    return xfer == NULL || coh_xfer_test(xfer);
+}
+
+/* Have more answers come? They do from the last block to the first. */
+static bool see_answers(coh_trips *self)
+{
+    const int64_t before = self->answered;
+
+    while (self->answered > 0 &&
+           has_come(self->trips[self->answered - 1].answer))
+        self->answered--;
+    return self->answered < before;
+}
+
+/* Wait for an answer. What comes meanwhile comes by our polling: while it does,
+ * and a moment longer, this does not sleep more from look to look. */
+static coh_status finish_answer(coh_trips *self, trip *it, coh_err *err)
+{
+    static const double moment_s = 1;
+    const double since_s = coh_clock_now_s();
+    double now_s = since_s, last_s = since_s;
+
+    while (!has_come(it->answer) && now_s - last_s < moment_s) {
+        coh_xfer_rest(now_s - last_s);
+        now_s = coh_clock_now_s();
+        if (see_answers(self))
+            last_s = now_s;
+    }
+    self->wait.waited_s += now_s - since_s;
+    return coh_xfer_wait(&it->answer, &self->wait, "new weights from a server",
+                         err);
+}
+
+static void begin_spread(coh_trips *self, trip *it)
+{
+    if (self->plan->group_size > 1)
+        it->spread = coh_xfer_begin_spread(
+            self->roles->spreads, it->speaker, self->weights + it->range.first,
+            it->range.count * (int64_t)sizeof(float));
+}
+
+/* Spread, in their order, blocks whose answers have come; those before `must`
+ * are waited for. */
+static coh_status send_on(coh_trips *self, int64_t must, coh_err *err)
+{
+    coh_status status = COH_OK;
+
+    while (self->sent < self->nblocks && status == COH_OK) {
+        trip *it = &self->trips[self->sent];
+        if (self->sent >= must && !has_come(it->answer))
+            break;
+        if (it->answer != NULL)
+            status = finish_answer(self, it, err);
+        if (status == COH_OK)
+            begin_spread(self, it);
+        self->sent++;
+    }
+    return status;
+}
+
+coh_status coh_trips_back(coh_trips *self, coh_err *err)
+{
+    self->sent = self->here = 0;
+    self->answered = self->nblocks;
+    return send_on(self, 0, err);
+}
+
+coh_status coh_trips_wait(coh_trips *self, int64_t end, coh_err *err)
+{
+    coh_status status = send_on(self, 0, err);
+
+    while (self->here < self->nblocks &&
+           self->trips[self->here].range.first < end && status == COH_OK) {
+        trip *it = &self->trips[self->here++];
+        status = send_on(self, self->here, err);
+        if (status == COH_OK)
+            status =
+                coh_xfer_wait(&it->spread, &self->wait,
+                              "new weights from a member of the group", err);
+    }
+    return status;
+}
