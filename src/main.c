@@ -47,10 +47,11 @@ static const command commands[] = {
       "launch.\n\n"
       "--exchange measures something else, on two ranks or more: how fast\n"
       "gradients go to the servers and weights come back, from 4 to 512 MiB,\n"
-      "without computing. Start it as a training:\n"
+      "without computing; then what computing does not hide of it in a step\n"
+      "of the network. Start it as a training:\n"
       "    mpiexec -n 2 cohort bench config/hep.yaml --exchange\n"
-      "A job without servers is measured with one. --largest leaves out sizes\n"
-      "above so many MiB. docs/numbers.md defines every number.\n" },
+      "One worker without servers is measured with one. --largest leaves out\n"
+      "sizes above so many MiB. docs/numbers.md defines every number.\n" },
 };
 enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -13,7 +13,6 @@
 #include "common/clock.h"
 #include "common/memory.h"
 #include "common/optim/shard.h"
-#include "worker/dataset.h"
 
 /* Long enough for a slow phase of the machine to pass, short enough to wait. */
 static const double peak_s = 1.0, steps_s = 5.0, other_s = 0.3;
@@ -39,36 +38,35 @@ static coh_status no_memory(coh_err *err)
     return coh_fail(err, COH_E_NOMEM, "no memory for the network's vectors");
 }
 
-/* Samples 0, 1, ... of made-up data of the network's shape. */
-static coh_status read_batch(bed *self, coh_err *err)
+static coh_status read_batch(coh_dataset *data, coh_batch *batch, coh_err *err)
 {
-    const int64_t count = self->batch->capacity;
-    const int64_t all = coh_dataset_count(self->data);
+    const int64_t count = batch->capacity;
     int64_t *samples = malloc((size_t)count * sizeof *samples);
 
     if (samples == NULL)
         return no_memory(err);
     for (int64_t i = 0; i < count; i++)
-        samples[i] = i % all;
+        samples[i] = i % coh_dataset_count(data);
     const coh_status status =
-        coh_dataset_read(self->data, samples, count, self->batch, err);
+        coh_dataset_read(data, samples, count, batch, err);
     free(samples);
     return status;
 }
 
-static coh_status make_data(bed *self, coh_config *config,
-                            const coh_model *model, int64_t batch, coh_err *err)
+coh_status coh_bench_make_up(coh_config *config, const coh_model *model,
+                             int64_t batch, coh_dataset **data, coh_batch **out,
+                             coh_err *err)
 {
     config->data.kind = COH_DATA_SYNTHETIC;
     if (model->classes >= 2)
         config->data.classes = model->classes;
     config->data.log1p = false; /* is for values above -1 */
     coh_status status =
-        coh_dataset_open_for(config, COH_SPLIT_TRAIN, model, &self->data, err);
+        coh_dataset_open_for(config, COH_SPLIT_TRAIN, model, data, err);
     if (status == COH_OK)
-        status = coh_batch_new(model->input, model->target_count, batch,
-                               &self->batch, err);
-    return status == COH_OK ? read_batch(self, err) : status;
+        status =
+            coh_batch_new(model->input, model->target_count, batch, out, err);
+    return status == COH_OK ? read_batch(*data, *out, err) : status;
 }
 
 static coh_status make_net(bed *self, coh_bench *bench, coh_config *config,
@@ -106,7 +104,8 @@ static coh_status make_bed(bed *self, coh_bench *bench, coh_config *config,
     if (self->weights == NULL || self->gradient == NULL || self->times == NULL)
         return no_memory(err);
     coh_model_init(model, (uint64_t)config->run.seed, self->weights);
-    coh_status status = make_data(self, config, model, bench->batch, err);
+    coh_status status = coh_bench_make_up(config, model, bench->batch,
+                                          &self->data, &self->batch, err);
     if (status == COH_OK)
         status = coh_shard_new(plan, -1, &rule, &model->statistics,
                                &self->shard, err);
@@ -183,7 +182,7 @@ static coh_status time_input(bed *self, coh_bench *bench, coh_err *err)
     bench->input_s = INFINITY;
     do {
         const double start = coh_clock_now_s();
-        status = read_batch(self, err);
+        status = read_batch(self->data, self->batch, err);
         bench->input_s = fmin(bench->input_s, coh_clock_now_s() - start);
     } while (status == COH_OK && coh_clock_now_s() < end);
     return status;

@@ -6,6 +6,7 @@
 #define COH_CLI_BENCH_H
 
 #include "common/model.h"
+#include "worker/dataset.h"
 #include "worker/nn/net.h"
 #include "worker/nn/peak.h"
 
@@ -29,6 +30,13 @@ double coh_bench_flop(const coh_bench *self, const coh_step_part *part);
 
 void coh_bench_print(const coh_bench *self);
 void coh_bench_print_json(const coh_bench *self);
+
+/* A batch of samples 0, 1, ... of made-up data of the network's shape: set
+ * `config` to them, open them, and read. Both are the caller's, what there is of
+ * them even if the call fails. */
+coh_status coh_bench_make_up(coh_config *config, const coh_model *model,
+                             int64_t batch, coh_dataset **data, coh_batch **out,
+                             coh_err *err);
 
 /* The command, with --exchange among its words. */
 int coh_bench_exchange(int argc, char **argv);

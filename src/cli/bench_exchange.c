@@ -1,14 +1,15 @@
 /* bench_exchange.c - `cohort bench --exchange`: how fast gradients go to the
  * servers of this launch and weights come back, by their size. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "cli/bench.h"
 #include "cli/exchange_trial.h"
 #include "cli/job.h"
 #include "common/json.h"
+#include "common/mpi_check.h"
 #include "common/xfer.h"
-#include "worker/nn/peak.h"
 
 static const int sizes_mib[] = { 4, 16, 64, 256, 512 };
 enum { SIZES = sizeof sizes_mib / sizeof sizes_mib[0], MIB = 1 << 20 };
@@ -20,6 +21,9 @@ typedef struct exchange_bench {
     int nrows;
     int skipped_mib[SIZES]; /* too little memory */
     int nskipped;
+    coh_trial step; /* of the network, with its computing */
+    coh_dataset *data;
+    coh_batch *batch;
 } exchange_bench;
 
 /* Both directions, all groups: each of them pushes and pulls everything. */
@@ -33,6 +37,12 @@ static double gb_per_s(const exchange_bench *self, const coh_trial *row)
 static double memcpy_share(const exchange_bench *self, const coh_trial *row)
 {
     return gb_per_s(self, row) / self->memcpy_gb_s;
+}
+
+/* What of a step of the network computing does not hide: 0 .. 1. */
+static double exposed(const exchange_bench *self)
+{
+    return fmax(0, 1 - self->step.alone_s / self->step.median_s);
 }
 
 static int workers(const exchange_bench *self)
@@ -67,6 +77,10 @@ static void print(const exchange_bench *self)
     }
     for (int i = 0; i < self->nskipped; i++)
         printf("  %5d skipped: too little free memory\n", self->skipped_mib[i]);
+    printf("\nstep of the network, %" PRId64 " samples a worker: %.2f ms "
+           "computing alone, %.2f ms with the exchange: %.1f %% not hidden\n",
+           plan->batch, 1e3 * self->step.alone_s, 1e3 * self->step.median_s,
+           100 * exposed(self));
 }
 
 /* --- for scripts --------------------------------------------------------- */
@@ -111,6 +125,15 @@ static void print_json(const exchange_bench *self)
         write_row(&json, self, &self->rows[i]);
     coh_json_close(&json, '[');
     coh_json_ints(&json, "skipped_bytes", skipped, self->nskipped);
+    coh_json_open(&json, "step", '{');
+    coh_json_int(&json, "parameter_bytes",
+                 self->step.parameters * (int64_t)sizeof(float));
+    coh_json_int(&json, "batch", self->job.plan.batch);
+    coh_json_int(&json, "steps", self->step.steps);
+    coh_json_real(&json, "compute_ms", 1e3 * self->step.alone_s);
+    coh_json_real(&json, "step_ms", 1e3 * self->step.median_s);
+    coh_json_real(&json, "exposed", exposed(self));
+    coh_json_close(&json, '{');
     coh_json_close(&json, '{');
 }
 
@@ -138,12 +161,12 @@ static coh_status measure_memcpy(exchange_bench *self, coh_err *err)
 
 static coh_status measure_size(exchange_bench *self, int mib, coh_err *err)
 {
-    const coh_trial_setup setup = {
-        .config = self->job.config,
-        .roles = &self->job.roles,
-        .threads = self->job.threads,
-        .parameters = (int64_t)mib * MIB / (int64_t)sizeof(float),
-    };
+    const int64_t count = (int64_t)mib * MIB / (int64_t)sizeof(float);
+    const coh_model vector = { .parameters = count, .trained = count };
+    const coh_trial_setup setup = { .config = self->job.config,
+                                    .roles = &self->job.roles,
+                                    .threads = self->job.threads,
+                                    .model = &vector };
     bool fits = false;
 
     coh_status status = coh_trial_check_memory(&setup, &fits, err);
@@ -156,25 +179,62 @@ static coh_status measure_size(exchange_bench *self, int mib, coh_err *err)
     return status;
 }
 
-static coh_status measure(exchange_bench *self, int largest_mib, coh_err *err)
+static coh_status measure_sizes(exchange_bench *self, int largest_mib,
+                                coh_err *err)
 {
-    coh_status status = measure_memcpy(self, err);
+    const int placement = self->job.config->exchange.placement;
+    coh_status status = COH_OK;
 
+    self->job.config->exchange.placement = COH_PLACEMENT_BALANCED;
     for (int i = 0; i < SIZES && status == COH_OK; i++) {
         if (largest_mib == 0 || sizes_mib[i] <= largest_mib)
             status = measure_size(self, sizes_mib[i], err);
     }
-    return status == COH_OK ? measure_memcpy(self, err) : status;
+    self->job.config->exchange.placement = placement;
+    return status;
 }
 
-/* A job without servers is measured with one. */
+/* Every worker on the same samples, at rate 0. */
+static coh_status measure_step(exchange_bench *self, coh_err *err)
+{
+    coh_job *job = &self->job;
+    coh_status status = COH_OK;
+
+    job->config->optimizer.rate = 0;
+    if (!job->roles.mine.is_server)
+        status = coh_bench_make_up(job->config, job->model, job->plan.batch,
+                                   &self->data, &self->batch, err);
+    status = coh_agree(job->roles.world, status, err);
+    if (status == COH_OK)
+        status = coh_job_make_compute(job, true, NULL, err);
+    const coh_trial_setup setup = { .config = job->config,
+                                    .roles = &job->roles,
+                                    .threads = job->threads,
+                                    .model = job->model,
+                                    .compute = &job->compute,
+                                    .batch = self->batch };
+    return status == COH_OK ? coh_trial_run(&setup, &self->step, err) : status;
+}
+
+static coh_status measure(exchange_bench *self, int largest_mib, coh_err *err)
+{
+    coh_status status = measure_memcpy(self, err);
+
+    if (status == COH_OK)
+        status = measure_sizes(self, largest_mib, err);
+    if (status == COH_OK)
+        status = measure_memcpy(self, err);
+    return status == COH_OK ? measure_step(self, err) : status;
+}
+
+/* Servers are what is measured; but a group of several that has none is, too. */
 static coh_status read_file(const coh_args *args, coh_config **out,
                             coh_err *err)
 {
     const coh_status status =
         coh_config_load(args->target, args->sets, args->nsets, out, err);
 
-    if (status == COH_OK && (*out)->servers == 0)
+    if (status == COH_OK && (*out)->servers == 0 && (*out)->group_size <= 1)
         (*out)->servers = 1;
     return status;
 }
@@ -188,7 +248,6 @@ static coh_status run(exchange_bench *self, const coh_args *args, coh_err *err)
     coh_status status = coh_job_load(&self->job, args, read_file, err);
     if (status != COH_OK)
         return status;
-    self->job.config->exchange.placement = COH_PLACEMENT_BALANCED;
     status = measure(self, args->largest, err);
     if (status == COH_OK && self->job.rank == 0 && args->json)
         print_json(self);
@@ -211,5 +270,7 @@ int coh_bench_exchange(int argc, char **argv)
                        &args, &err);
     if (status == COH_OK)
         status = run(&self, &args, &err);
+    coh_batch_destroy(&self.batch);
+    coh_dataset_close(&self.data);
     return coh_job_end(&self.job, "bench", status, &err);
 }

@@ -11,9 +11,10 @@
 #include "server/inbox.h"
 #include "worker/exchange.h"
 
-/* As many steps as fit into this time, within bounds. */
-static const double steps_s = 1.5;
-enum { STEPS_LEAST = 5, STEPS_MOST = 200 };
+/* As many turns as fit into this time, within bounds: of a step of the exchange
+ * alone, or of a few that compute, first without it. */
+static const double alone_s = 1.5, beside_s = 10;
+enum { TURNS_LEAST = 5, TURNS_MOST = 200, TURN_STEPS = 4 };
 
 /* How much of the free memory may be taken. */
 static const double memory_share = 0.9;
@@ -22,22 +23,18 @@ typedef struct trial {
     const coh_trial_setup *setup;
     coh_plan plan;
     coh_schedule schedule;
-    coh_statistics none;
-    double times[STEPS_MOST];
-    float *weights, *gradient; /* [P], of a worker */
+    double times[TURNS_MOST], alone[TURNS_MOST]; /* a step */
+    float *weights, *gradient; /* [P], of a worker; weights maybe the shard's */
     coh_exchange *exchange;
-    coh_shard *shard; /* of a server */
+    coh_shard *shard; /* of a server, or of a worker without servers */
     coh_inbox *inbox;
 } trial;
 
-/* The parameters are one vector: a balanced plan asks for no layers. */
 static coh_status plan_for(const coh_trial_setup *setup, coh_plan *out,
                            coh_err *err)
 {
-    const coh_model model = { .parameters = setup->parameters,
-                              .trained = setup->parameters };
-
-    return coh_plan_make(setup->config, &model, setup->roles->size, out, err);
+    return coh_plan_make(setup->config, setup->model, setup->roles->size, out,
+                         err);
 }
 
 /* The largest of all ranks' values. Servers do their work until it is known. */
@@ -74,8 +71,9 @@ static int64_t bytes_for(const coh_trial_setup *setup, const coh_plan *plan)
 {
     const coh_rule rule = coh_rule_of(setup->config);
     const int server = setup->roles->mine.server;
-    int64_t count =
-        2 * (plan->parameters + COH_SUMS_AT_ONCE * plan->block_count);
+    int64_t count = (2 + (plan->servers > 0 ? 0 : coh_rule_slots(&rule))) *
+                        plan->parameters +
+                    2 * COH_SUMS_AT_ONCE * plan->block_count;
 
     if (setup->roles->mine.is_server)
         count = (1 + coh_rule_slots(&rule)) *
@@ -106,29 +104,62 @@ coh_status coh_trial_check_memory(const coh_trial_setup *setup, bool *fits,
 
 /* --- the two roles ------------------------------------------------------- */
 
+static coh_status make_shard(trial *self, int server, coh_err *err)
+{
+    const coh_rule rule = coh_rule_of(self->setup->config);
+
+    return coh_shard_new(&self->plan, server, &rule,
+                         &self->setup->model->statistics, &self->shard, err);
+}
+
 static coh_status make_worker(trial *self, coh_err *err)
 {
     const coh_trial_setup *setup = self->setup;
+    const coh_model *model = setup->model;
+    const bool has_servers = self->plan.servers > 0;
+    coh_status status = COH_OK;
 
-    self->weights = coh_floats(setup->parameters);
-    self->gradient = coh_floats(setup->parameters);
+    if (!has_servers)
+        status = make_shard(self, -1, err);
+    if (status != COH_OK)
+        return status;
+    self->weights = has_servers ? coh_floats(model->parameters)
+                                : coh_shard_values(self->shard);
+    self->gradient = coh_floats(model->parameters);
     if (self->weights == NULL || self->gradient == NULL)
         return coh_fail(err, COH_E_NOMEM,
                         "no memory for %lld weights and their gradient: see "
                         "--largest",
-                        (long long)setup->parameters);
+                        (long long)model->parameters);
+    if (setup->compute != NULL)
+        coh_model_init(model, (uint64_t)setup->config->run.seed, self->weights);
     return coh_exchange_new(setup->config, &self->plan, setup->roles,
-                            &self->schedule, &self->none, NULL, self->weights,
-                            self->gradient, &self->exchange, err);
+                            &self->schedule, &model->statistics, self->shard,
+                            self->weights, self->gradient, &self->exchange,
+                            err);
+}
+
+/* Where nothing is computed weights stay 0: nobody looks. */
+static coh_status fill_shard(trial *self, coh_err *err)
+{
+    const coh_model *model = self->setup->model;
+    float *weights = coh_floats(model->parameters);
+
+    if (weights == NULL)
+        return coh_fail(err, COH_E_NOMEM, "no memory for the first weights");
+    coh_model_init(model, (uint64_t)self->setup->config->run.seed, weights);
+    coh_shard_load(self->shard, weights);
+    free(weights);
+    return COH_OK;
 }
 
 static coh_status make_server(trial *self, coh_err *err)
 {
     const coh_trial_setup *setup = self->setup;
-    const coh_rule rule = coh_rule_of(setup->config);
 
-    coh_status status = coh_shard_new(&self->plan, setup->roles->mine.server,
-                                      &rule, &self->none, &self->shard, err);
+    coh_status status = make_shard(self, setup->roles->mine.server, err);
+    if (status == COH_OK && setup->compute != NULL)
+        status = fill_shard(self, err);
     if (status == COH_OK)
         status = coh_inbox_new(setup->config, &self->plan, setup->roles,
                                setup->threads, &self->schedule, self->shard,
@@ -140,17 +171,38 @@ static void fini(trial *self)
 {
     coh_exchange_destroy(&self->exchange);
     coh_inbox_destroy(&self->inbox);
+    if (self->plan.servers > 0)
+        free(self->weights);
     coh_shard_destroy(&self->shard);
-    free(self->weights);
     free(self->gradient);
     coh_plan_fini(&self->plan);
 }
 
 /* --- steps --------------------------------------------------------------- */
 
-/* A worker's step number n. The gradient is 0 everywhere: the weights never
- * change, so no rate is too high. */
-static coh_status step(trial *self, int n, double *seconds, coh_err *err)
+static void need(void *user, int64_t end)
+{
+    trial *self = user;
+    coh_exchange_need(self->exchange, end);
+}
+
+static void have(void *user, int64_t first)
+{
+    trial *self = user;
+    coh_exchange_have(self->exchange, first);
+}
+
+static void compute(trial *self, const coh_watch *watch, coh_step_sums *sums)
+{
+    const coh_trial_setup *setup = self->setup;
+
+    setup->compute->train(setup->compute->self, setup->batch, self->weights,
+                          self->gradient, sums, watch);
+}
+
+/* A worker's step number n. Its new weights need not be here at the end. Without
+ * computing the gradient is 0 everywhere: the weights never change. */
+static coh_status step(trial *self, int n, coh_err *err)
 {
     const coh_plan *plan = &self->plan;
     const bool is_sync = self->setup->config->policy == COH_POLICY_SYNC;
@@ -160,19 +212,52 @@ static coh_status step(trial *self, int n, double *seconds, coh_err *err)
                               .clock = n * plan->step_samples,
                               .groups = is_sync ? plan->groups : 1 };
     const coh_exchange_part mine = { .weight = (double)plan->batch };
+    const coh_watch watch = { self, need, have };
     coh_exchange_part group;
     coh_step_sums sums = { 0 };
     double norm;
 
-    const double begin_s = coh_clock_now_s();
     coh_exchange_begin(self->exchange, &grant, mine);
-    coh_exchange_have(self->exchange, 0);
-    coh_status status =
-        coh_exchange_end(self->exchange, &sums, &group, &norm, err);
+    if (self->setup->compute != NULL)
+        compute(self, &watch, &sums);
+    else
+        coh_exchange_have(self->exchange, 0);
+    return coh_exchange_end(self->exchange, &sums, &group, &norm, err);
+}
+
+static int turn_steps(const trial *self)
+{
+    return self->setup->compute != NULL ? TURN_STEPS : 1;
+}
+
+/* The steps of turn n, the first of which waits for nothing. */
+static coh_status run_turn(trial *self, int n, double *seconds, coh_err *err)
+{
+    const int steps = turn_steps(self);
+    const double begin_s = coh_clock_now_s();
+    coh_status status = COH_OK;
+
+    if (self->exchange == NULL)
+        return COH_OK;
+    for (int i = 0; i < steps && status == COH_OK; i++)
+        status = step(self, n * steps + i, err);
     if (status == COH_OK)
         status = coh_exchange_settle(self->exchange, err);
-    *seconds = coh_clock_now_s() - begin_s;
+    *seconds = (coh_clock_now_s() - begin_s) / steps;
     return status;
+}
+
+static void compute_turn(trial *self, double *seconds)
+{
+    const int steps = turn_steps(self);
+    const double begin_s = coh_clock_now_s();
+    coh_step_sums sums;
+
+    if (self->setup->compute == NULL || self->exchange == NULL)
+        return;
+    for (int i = 0; i < steps; i++)
+        compute(self, NULL, &sums);
+    *seconds = (coh_clock_now_s() - begin_s) / steps;
 }
 
 static int by_size(const void *a, const void *b)
@@ -181,33 +266,44 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* All ranks know all times, so they stop together. The first step is not
- * counted: it touches the memory. */
-static coh_status run_steps(trial *self, coh_trial *out, coh_err *err)
+static double median(double *times, int count)
 {
-    double *times = self->times, sum_s = 0;
+    qsort(times, (size_t)count, sizeof *times, by_size);
+    return times[count / 2];
+}
+
+/* All ranks know all times, so they stop together. The first turn is not
+ * counted: it touches the memory. */
+static coh_status run_turns(trial *self, coh_trial *out, coh_err *err)
+{
+    const bool computes = self->setup->compute != NULL;
+    const double limit_s = computes ? beside_s : alone_s;
+    const int least = computes ? 2 : TURNS_LEAST;
+    double sum_s = 0;
     int count = 0;
 
-    for (int n = 0; n <= STEPS_MOST; n++) {
-        double seconds = 0;
-        coh_status status = COH_OK;
-        if (self->exchange != NULL)
-            status = step(self, n, &seconds, err);
+    for (int n = 0; n <= TURNS_MOST; n++) {
+        double beside = 0, alone = 0;
+        compute_turn(self, &alone);
+        coh_status status = meet(self, &alone, err);
         if (status == COH_OK)
-            status = meet(self, &seconds, err);
+            status = run_turn(self, n, &beside, err);
+        if (status == COH_OK)
+            status = meet(self, &beside, err);
         if (status != COH_OK)
             return status;
         if (n > 0) {
-            times[count++] = seconds;
-            sum_s += seconds;
+            self->alone[count] = alone;
+            self->times[count++] = beside;
+            sum_s += (alone + beside) * turn_steps(self);
         }
-        if (count >= STEPS_LEAST && sum_s > steps_s)
+        if (count >= least && sum_s > limit_s)
             break;
     }
-    qsort(times, (size_t)count, sizeof *times, by_size);
-    out->steps = count;
-    out->best_s = times[0];
-    out->median_s = times[count / 2];
+    out->steps = count * turn_steps(self);
+    out->median_s = median(self->times, count);
+    out->best_s = self->times[0];
+    out->alone_s = median(self->alone, count);
     return COH_OK;
 }
 
@@ -220,17 +316,17 @@ coh_status coh_trial_run(const coh_trial_setup *setup, coh_trial *out,
     if (status != COH_OK)
         return status; /* pure: the same on all ranks */
     self.schedule =
-        coh_schedule_of(setup->config, self.plan.update_samples * STEPS_MOST,
+        coh_schedule_of(setup->config, self.plan.update_samples * TURNS_MOST,
                         self.plan.update_samples);
     status = setup->roles->mine.is_server ? make_server(&self, err)
                                           : make_worker(&self, err);
     status = coh_agree(setup->roles->world, status, err);
-    *out = (coh_trial){ .parameters = setup->parameters,
+    *out = (coh_trial){ .parameters = self.plan.parameters,
                         .speakers = self.plan.speakers,
                         .nblocks = self.plan.nblocks,
                         .block_count = self.plan.block_count };
     if (status == COH_OK)
-        status = run_steps(&self, out, err);
+        status = run_turns(&self, out, err);
     if (status != COH_E_PEER)
         fini(&self); /* else MPI may still write into it */
     return status;

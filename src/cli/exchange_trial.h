@@ -1,6 +1,5 @@
-/* exchange_trial.h - steps of the exchange and of nothing else: made-up weights
- * of a given size travel from workers to servers and back, by the code that
- * trains.
+/* exchange_trial.h - steps of the exchange, by the code that trains: alone, or
+ * beside the computing of the network, which is then timed without it, too.
  *
  * All calls are collective over all ranks, with the same arguments, and give
  * every rank the same answer.
@@ -11,13 +10,17 @@
 #include <stdbool.h>
 
 #include "common/roles.h"
+#include "worker/compute.h"
 
-/* What is tried. Everything is borrowed; servers > 0, placement balanced. */
+/* What is tried. Everything is borrowed. The rate must be 0 if anything is
+ * computed: the data are made up. */
 typedef struct coh_trial_setup {
     const coh_config *config;
     const coh_roles *roles;
-    int threads; /* of a server, to update with */
-    int64_t parameters;
+    int threads;                /* of a server, to update with */
+    const coh_model *model;     /* whose parameters travel */
+    const coh_compute *compute; /* NULL: nothing is computed */
+    const coh_batch *batch;     /* workers, with compute */
 } coh_trial_setup;
 
 typedef struct coh_trial {
@@ -26,6 +29,7 @@ typedef struct coh_trial {
     int64_t nblocks, block_count;
     int steps;               /* how many were timed */
     double best_s, median_s; /* of a step: until the slowest worker has it */
+    double alone_s; /* with compute: the median of computing alone; else 0 */
 } coh_trial;
 
 /* Is there memory for it on all nodes, as each counts it now? */

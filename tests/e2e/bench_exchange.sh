@@ -24,9 +24,10 @@ number() { # KEY: a number greater than 0
 bench 2 --largest 16 --json
 is "exit code" "$code" 0
 has servers 1
-is "rows" "$(grep -c parameter_bytes "$work/out")" 2
+is "rows" "$(grep -c push_pull "$work/out")" 2
 for key in memcpy_gb_s parameter_bytes ranks workers speakers blocks \
-    block_bytes steps step_ms step_median_ms push_pull_gb_s memcpy_share; do
+    block_bytes steps step_ms step_median_ms push_pull_gb_s memcpy_share \
+    compute_ms; do
     number $key
 done
 if command -v python3 >/dev/null; then
@@ -35,6 +36,14 @@ if command -v python3 >/dev/null; then
     is "JSON" "$?" 0
 fi
 
+holds "exposed" "$work/out" '"exposed": 0'
+
+# A group of two without servers: everybody updates.
+bench 2 --largest 4 --json --set group_size=2
+is "group: exit code" "$code" 0
+has servers 0
+has workers 2
+
 # Groups, members, servers, speakers.
 bench 6 --largest 4 --json --set groups=2 --set group_size=2 --set servers=2 \
     --set exchange.block=262144 --set policy=sync
@@ -42,7 +51,7 @@ is "sync: exit code" "$code" 0
 has ranks 6
 has workers 4
 has speakers 2
-has parameter_bytes 4194304
+is "sync: bytes" "$(grep -c '"parameter_bytes": 4194304' "$work/out")" 1
 has block_bytes 262144
 has blocks 16
 
