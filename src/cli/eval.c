@@ -1,5 +1,6 @@
 /* eval.c - `cohort eval`: measure a checkpoint, on one rank or many. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,11 @@ static coh_status measure(coh_job *job, const coh_args *args, coh_split split,
                           "files in the config, or by --set data.test=...");
     if (status == COH_OK)
         status = coh_evaluate(&evaluator, sets[split], weights, &e, err);
+    if (status == COH_OK && !isfinite(e.loss))
+        status = coh_fail(err, COH_E_DIVERGED,
+                          "the weights of step %" PRId64 " are not finite, "
+                          "or too large: evaluate an earlier checkpoint",
+                          manifest.progress.steps);
     if (status == COH_OK && job->rank == 0)
         print_result(args, &manifest, &e);
     return status;

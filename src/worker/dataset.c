@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/finite.h"
 #include "worker/dataset_normal.h"
 #include "worker/dataset_part.h"
 
@@ -347,20 +348,6 @@ static void wake(coh_dataset *self, slot *at)
     self->awake_bytes += at->part.buffer_bytes;
 }
 
-/* The exponent of a float that is not finite is all ones. Integers, so that
- * the loop vectorises. */
-static bool is_finite(const float *x, int64_t count)
-{
-    uint32_t bad = 0;
-
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bad |= (bits & 0x7f800000u) == 0x7f800000u;
-    }
-    return bad == 0;
-}
-
 /* Returns false if a value has no logarithm. */
 static bool take_log1p(float *x, int64_t count)
 {
@@ -378,7 +365,7 @@ static coh_status finish_image(const coh_dataset *self, const coh_part *part,
 {
     const int64_t size = coh_shape_count(self->input);
 
-    if (!is_finite(image, size))
+    if (!coh_is_finite(image, size))
         return coh_fail(err, COH_E_DATA,
                         "%s: the image of sample %" PRId64 " holds a value "
                         "that is not a finite float32 (NaN or infinite): mend "
@@ -390,6 +377,12 @@ static coh_status finish_image(const coh_dataset *self, const coh_part *part,
                         "<= -1, which has no log(1 + x): set data.log1p: false",
                         part->name, sample);
     coh_normal_apply(&self->normal, self->input, image);
+    if (self->normal.channels > 0 && !coh_is_finite(image, size))
+        return coh_fail(err, COH_E_DATA,
+                        "%s: the image of sample %" PRId64 " holds a value "
+                        "that data.normalize makes larger than any float32: "
+                        "mend or leave out the sample",
+                        part->name, sample);
     return COH_OK;
 }
 

@@ -36,6 +36,12 @@ fault 7 2 diverged1 "not finite.*optimizer.rate" --set optimizer.rate=1e6
 fault 7 5 diverged2 "not finite.*optimizer.rate" --set optimizer.rate=1e6 \
     --set groups=2 --set group_size=2 --set servers=1
 is "diverged2: summary" "$(field diverged2 exit_code)" 7
+# The last update, which only the test at the end sees, and eval.
+fault 7 1 diverged3 "not finite.*optimizer.rate" --set optimizer.rate=1e6 \
+    --set optimizer.weight_decay=1000 --set train.steps=2
+"$cohort" eval "$work/diverged3" >"$work/eval" 2>&1
+is "diverged3: eval: exit code" "$?" 7
+holds "diverged3: eval" "$work/eval" "weights of step 2 are not finite"
 
 # Usage.
 for words in "frob" "train" "train --frob" "train a b" "plan" "help frob" ""; do

@@ -342,6 +342,28 @@ START_TEST(a_channel_of_zeros_is_left_alone)
 }
 END_TEST
 
+START_TEST(a_value_that_normalisation_makes_infinite_is_refused_by_sample)
+{
+    const float values[4] = { 0, 1e-30f, 0, 1e30f };
+    const int64_t samples[2] = { 0, 1 };
+    write_floats("a", 2, 1, 2, values);
+    add_both("a");
+    coh_dataset *set = data_open(&room);
+    coh_batch *batch = data_batch(&room, 2);
+    const coh_normal normal = { .channels = 1, .factor = { 1e30f } };
+
+    coh_dataset_normalize(set, &normal);
+    data_read(&room, set, samples, 1, batch);
+    ck_assert_float_eq_tol(batch->images[1], 1, 1e-6f);
+    ck_assert_int_eq(coh_dataset_read(set, samples, 2, batch, &room.err),
+                     COH_E_DATA);
+    ck_assert_ptr_nonnull(strstr(room.err.text, "sample 1"));
+    ck_assert_ptr_nonnull(strstr(room.err.text, "data.normalize"));
+    coh_batch_destroy(&batch);
+    coh_dataset_close(&set);
+}
+END_TEST
+
 START_TEST(log1p_comes_before_normalisation)
 {
     const float values[4] = { 0, 1, 3, -0.5f };
@@ -415,6 +437,9 @@ static Suite *dataset_suite(void)
     tcase_add_test(normal, only_the_asked_samples_are_measured);
     tcase_add_test(normal, a_channel_of_zeros_is_left_alone);
     tcase_add_test(normal, log1p_comes_before_normalisation);
+    tcase_add_test(
+        normal,
+        a_value_that_normalisation_makes_infinite_is_refused_by_sample);
     tcase_add_test(normal, log1p_of_minus_one_is_refused_by_sample);
     suite_add_tcase(suite, normal);
     return suite;

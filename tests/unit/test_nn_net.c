@@ -355,14 +355,63 @@ START_TEST(a_sure_label_keeps_a_small_gradient)
 }
 END_TEST
 
-START_TEST(a_weight_that_is_not_finite_shows_in_the_loss)
-{
-    nn_trial trial = nn_trial_new(&mixed, NN_THREADS);
+/* A relu behind all that may have parameters; a pool. */
+static const nn_case rectified = {
+    { 3, 8, 8 },
+    4,
+    { CONV(.filters = 16, .kernel = { 3, 3 }, .same = true, .bias = true), RELU,
+      MAXPOOL(.kernel = { 2, 2 }),
+      CONV(.filters = 16, .kernel = { 3, 3 }, .same = true), BATCH_NORM, RELU,
+      CONV(.filters = 8, .kernel = { 3, 3 }, .bias = true), RELU, LAYER_NORM,
+      RELU, DENSE(12), RELU, DENSE(3), LOSS }
+};
 
-    trial.weights[trial.model->layers[8].weight_first] =
-        _i == 0 ? NAN : INFINITY;
+static bool all_finite(const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return false;
+    return true;
+}
+
+static void spoil(nn_trial *trial, int64_t i, float bad)
+{
+    const float was = trial->weights[i];
+
+    trial->weights[i] = bad;
+    nn_trial_train(trial);
+    ck_assert_msg(!isfinite(trial->sums.loss) ||
+                      !all_finite(trial->gradient, trial->model->parameters),
+                  "parameter %lld, training", (long long)i);
+    nn_trial_infer(trial);
+    ck_assert_msg(!isfinite(trial->sums.loss), "parameter %lld, inference",
+                  (long long)i);
+    trial->weights[i] = was;
+}
+
+/* Whatever the library's relu and maxpool make of it: of each layer a weight,
+ * its last, a bias, a statistic. */
+START_TEST(a_parameter_that_is_not_finite_shows)
+{
+    static const float bad[] = { NAN, INFINITY, -INFINITY };
+    nn_trial trial = nn_trial_new(&rectified, NN_THREADS);
+
+    for (int l = 0; l < trial.model->nlayers; l++) {
+        const coh_layer *it = &trial.model->layers[l];
+        if (it->weight_count > 0) {
+            spoil(&trial, it->weight_first, bad[_i]);
+            spoil(&trial, it->weight_first + it->weight_count - 1, bad[_i]);
+        }
+        if (it->bias_count > 0)
+            spoil(&trial, it->bias_first + 1, bad[_i]);
+        if (it->statistic_count > 0)
+            spoil(&trial, it->statistic_first + 1, bad[_i]);
+    }
     nn_trial_train(&trial);
-    ck_assert(!isfinite(trial.sums.loss));
+    ck_assert(isfinite(trial.sums.loss));
+    ck_assert(all_finite(trial.gradient, trial.model->parameters));
+    nn_trial_infer(&trial);
+    ck_assert(isfinite(trial.sums.loss));
     nn_trial_end(&trial);
 }
 END_TEST
@@ -470,8 +519,7 @@ static Suite *nn_net_suite(void)
     tcase_add_test(limits,
                    a_row_of_weight_0_adds_nothing_though_its_logits_overflow);
     tcase_add_test(limits, a_sure_label_keeps_a_small_gradient);
-    tcase_add_loop_test(limits, a_weight_that_is_not_finite_shows_in_the_loss,
-                        0, 2);
+    tcase_add_loop_test(limits, a_parameter_that_is_not_finite_shows, 0, 3);
     tcase_add_test(limits, either_step_may_be_left_out);
     tcase_add_test(limits, a_layer_that_onednn_refuses_is_named);
 #if CAN_RUN_OUT_OF_MEMORY

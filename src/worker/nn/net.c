@@ -1,12 +1,15 @@
 /* net.c - see net.h. */
 #include "worker/nn/net.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
 
+#include "common/finite.h"
+#include "common/plan.h"
 #include "worker/nn/graph.h"
 #include "worker/nn/layer_ops.h"
 #include "worker/nn/pages.h"
@@ -18,6 +21,9 @@ typedef struct net {
     coh_dnn *dnn;
     coh_graph *train, *infer; /* NULL if never called */
     void *arena;              /* of both, owned */
+    int64_t parameters;
+    coh_range *quiet; /* [nquiet], owned: see note_quiet() */
+    int nquiet;
 } net;
 
 /* The gradient passes as it is, and so do the values: dense knows [C, H, W],
@@ -305,6 +311,42 @@ static coh_status place(net *self, const coh_model *model, coh_err *err)
     return COH_OK;
 }
 
+/* --- numbers that are not finite ----------------------------------------- */
+
+/* The library's relu turns a NaN into 0, and its maxpool passes one over: a
+ * parameter that is not finite may leave no trace in the loss. In training it
+ * shows in the gradient where its layer hands one on, for 0 x NaN is NaN. What
+ * is quiet are the first layers with weights, and what is added: biases, and
+ * norms, which are few. */
+static coh_status note_quiet(net *self, const coh_model *model, coh_err *err)
+{
+    self->parameters = model->parameters;
+    self->quiet = calloc((size_t)model->nlayers, sizeof *self->quiet);
+    if (self->quiet == NULL)
+        return coh_fail(err, COH_E_NOMEM, "no memory for the network");
+    for (int i = 0; i < model->nlayers; i++) {
+        const coh_layer *layer = &model->layers[i];
+        const bool multiplies = layer->spec.kind == COH_LAYER_CONV2D ||
+                                layer->spec.kind == COH_LAYER_DECONV2D ||
+                                layer->spec.kind == COH_LAYER_DENSE;
+        self->quiet[self->nquiet++] =
+            multiplies && layer->needs_diff[0]
+                ? (coh_range){ layer->bias_first, layer->bias_count }
+                : (coh_range){ layer->weight_first,
+                               coh_layer_parameters(layer) };
+    }
+    return COH_OK;
+}
+
+static bool quiet_is_finite(const net *self, const float *weights)
+{
+    for (int i = 0; i < self->nquiet; i++)
+        if (!coh_is_finite(weights + self->quiet[i].first,
+                           self->quiet[i].count))
+            return false;
+    return true;
+}
+
 /* --- running ------------------------------------------------------------ */
 
 /* In every thread: a step of denormals takes many times longer, and they
@@ -325,8 +367,10 @@ static void begin_sums(const coh_batch *batch, coh_step_sums *sums)
     *sums = (coh_step_sums){ .weight = coh_batch_weight(batch) };
 }
 
-static void end_sums(coh_step_sums *sums)
+static void end_sums(coh_step_sums *sums, bool is_finite)
 {
+    if (!is_finite)
+        sums->loss = NAN;
     for (int i = 0; i < COH_LOSSES_MAX; i++)
         sums->loss += sums->terms[i];
 }
@@ -342,8 +386,10 @@ static void train(void *thing, const coh_batch *batch, const float *weights,
     coh_graph_point(self->train, batch->images, weights, gradient);
     begin_sums(batch, sums);
     coh_graph_run_forward(self->train, &run);
+    /* all weights are here, and none is new yet (coh_watch) */
+    const bool is_finite = quiet_is_finite(self, weights);
     coh_graph_run_backward(self->train, &run);
-    end_sums(sums);
+    end_sums(sums, is_finite);
 }
 
 static void infer(void *thing, const coh_batch *batch, const float *weights,
@@ -359,7 +405,7 @@ static void infer(void *thing, const coh_batch *batch, const float *weights,
     coh_graph_point(self->infer, batch->images, weights, NULL);
     begin_sums(batch, sums);
     coh_graph_run_forward(self->infer, &run);
-    end_sums(sums);
+    end_sums(sums, coh_is_finite(weights, self->parameters));
 }
 
 static void destroy(void **thing)
@@ -372,6 +418,7 @@ static void destroy(void **thing)
     coh_graph_destroy(&self->infer);
     coh_dnn_destroy(&self->dnn);
     free(self->arena);
+    free(self->quiet);
     free(self);
     *thing = NULL;
 }
@@ -421,7 +468,9 @@ static coh_status make(const coh_model *model, int64_t train_batch,
     *out = self;
     self->threads = threads;
     set_up_threads(self); /* before primitives are made for so many */
-    coh_status status = coh_dnn_new(&self->dnn, err);
+    coh_status status = note_quiet(self, model, err);
+    if (status == COH_OK)
+        status = coh_dnn_new(&self->dnn, err);
     if (status == COH_OK)
         status = new_graph(self->dnn, model, train_batch, true, seed, choices,
                            &self->train, err);

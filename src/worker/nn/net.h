@@ -11,6 +11,9 @@
  * machine.
  * Gradients of layers before the first with weights are not calculated.
  * Dropout is a pure function of seed, layer, epoch, sample and position.
+ * A parameter that is not finite shows: the loss is not finite, or in training
+ * the gradient. Images must be finite (dataset.h sees to it): a NaN among them
+ * may vanish in a relu or maxpool of the library.
  * Denormal numbers count as 0 in every OpenMP thread from the first step on,
  * also in what the caller calculates there afterwards (x86; elsewhere not).
  *
