@@ -47,6 +47,15 @@ holds() {
     failures=$((failures + 1))
 }
 
+# about WHAT GOT WANT: two numbers, within 1e-6: other ranks or batches add up in
+# another order.
+about() {
+    awk -v a="$2" -v b="$3" 'BEGIN { d = a < b ? b - a : a - b
+        exit !(a != "" && b != "" && d <= 1e-6 * (b < 0 ? -b : b)) }' && return
+    echo "$name: $1 is '$2', wanted '$3' within 1e-6"
+    failures=$((failures + 1))
+}
+
 # close WHAT TOLERANCE FILE FILE: two columns "step value", relative.
 close() {
     paste "$3" "$4" | awk -v tolerance="$2" '
