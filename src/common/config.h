@@ -25,6 +25,9 @@
 #include "common/layers.h"
 #include "common/status.h"
 
+/* Of a block, and so of a message: its count must fit an int. */
+#define COH_BLOCK_BYTES_MAX ((int64_t)1 << 30)
+
 typedef enum coh_policy_kind {
     COH_POLICY_ASYNC,
     COH_POLICY_BOUNDED,

@@ -132,8 +132,8 @@
     INT("data.prefetch", data.prefetch, 2, 1, 64, "batches",                   \
         "batches read ahead")                                                  \
     ROOM("exchange", "how gradients and weights travel")                       \
-    INT("exchange.block", exchange.block, 1048576, 65536, 1073741824, "bytes", \
-        "size of a block: what is sent, versioned and placed")                 \
+    INT("exchange.block", exchange.block, 1048576, 65536, COH_BLOCK_BYTES_MAX, \
+        "bytes", "size of a block: what is sent, versioned and placed")        \
     INT("exchange.speakers", exchange.speakers, 0, 0, 1000000, "ranks",        \
         "members of a group that share out the talking to servers; 0 is all, " \
         "1 only its root")                                                     \

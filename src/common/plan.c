@@ -72,6 +72,12 @@ static coh_status check_rule(const coh_config *config, const coh_layer *largest,
 
     if (!coh_rule_takes_layers(config) || bytes <= config->exchange.block)
         return COH_OK;
+    if (bytes > COH_BLOCK_BYTES_MAX)
+        return coh_fail(err, COH_E_CONFIG,
+                        "optimizer.rule needs each layer in one block, and %s "
+                        "has %" PRId64 " bytes of parameters, more than the "
+                        "largest block: use another rule",
+                        largest->spec.name, bytes);
     return coh_fail(err, COH_E_CONFIG,
                     "exchange.block: %" PRId64 ", but optimizer.rule needs "
                     "each layer in one block, and %s has %" PRId64

@@ -25,8 +25,12 @@ typedef enum coh_tag {
     COH_TAG_GRANT,    /* server 0 -> root: coh_grant */
     COH_TAG_ORDER,    /* server 0 -> server: coh_order */
     COH_TAG_ANSWER,   /* server -> server 0: coh_answer */
-    COH_TAG_SCORES    /* member -> root: float32 [3 x samples], evaluation */
+    COH_TAG_SCORES,   /* member -> root: float32 [3 x samples], evaluation */
+    COH_TAG_END       /* of the tags; sent by nobody */
 } coh_tag;
+
+/* The least limit that the standard allows: some MPIs have no more. */
+_Static_assert(COH_TAG_END <= 32767, "a tag is above 32766");
 
 /* Before every gradient block; the gradient is a sum over `weight` samples. */
 typedef struct coh_push {

@@ -126,6 +126,27 @@ START_TEST(the_manifest_reads_back)
 }
 END_TEST
 
+START_TEST(counters_of_more_than_32_bits_read_back)
+{
+    const int64_t edge = (int64_t)1 << 32;
+    coh_shard *part = shard_of(&plan, 0, &adam);
+    coh_manifest back;
+
+    manifest.progress = (coh_progress){ edge + 1, 17 * edge, edge - 1, edge };
+    manifest.best_step = edge + 2;
+    manifest.block_count = edge + 3;
+    coh_shard_versions(shards[0])[1] = edge + 4;
+    save("step_4294967297");
+    must(coh_checkpoint_read_manifest(scratch_path("step_4294967297"), &back,
+                                      &err));
+    ck_assert_mem_eq(&back, &manifest, sizeof back);
+    must(coh_checkpoint_read_part(scratch_path("step_4294967297"), &plan, 0,
+                                  part, &err));
+    ck_assert_int_eq(coh_shard_versions(part)[1], edge + 4);
+    coh_shard_destroy(&part);
+}
+END_TEST
+
 START_TEST(the_config_reads_back_as_it_is_written)
 {
     char *text = NULL, *want = NULL;
@@ -481,6 +502,7 @@ static Suite *checkpoint_suite(void)
     tcase_add_checked_fixture(core, setup, teardown);
     tcase_add_loop_test(core, a_part_reads_back_bit_for_bit, 0, SERVERS);
     tcase_add_test(core, the_manifest_reads_back);
+    tcase_add_test(core, counters_of_more_than_32_bits_read_back);
     tcase_add_test(core, the_config_reads_back_as_it_is_written);
     tcase_add_loop_test(core, the_choices_read_back_and_may_be_missing, 0, 3);
     tcase_add_test(core, weights_are_put_together_from_all_parts);

@@ -147,6 +147,21 @@ START_TEST(a_resumed_run_has_a_train_loss_before_its_first_epoch_ends)
 }
 END_TEST
 
+START_TEST(steps_of_more_than_32_bits_are_told_as_they_are)
+{
+    begin("", (coh_progress){ (int64_t)1 << 32, 125, 1, 25 });
+    ready();
+    work(100, COH_OK);
+    ck_assert(coh_path_exists(
+        scratch_path("checkpoints/step_4294967299/manifest.h5")));
+    expect(COH_OK, "", "\"steps\": 4294967299");
+    char *lines = scratch_read("metrics.jsonl");
+    ck_assert_ptr_nonnull(strstr(lines, "\"step\": 4294967296"));
+    ck_assert_ptr_nonnull(strstr(lines, "\"step\": 4294967298"));
+    free(lines);
+}
+END_TEST
+
 START_TEST(a_failure_is_the_reason)
 {
     coh_grant grant;
@@ -229,6 +244,7 @@ static Suite *chief_suite(void)
     tcase_add_test(core, a_run_that_ends_well_says_done);
     tcase_add_test(core,
                    a_resumed_run_has_a_train_loss_before_its_first_epoch_ends);
+    tcase_add_test(core, steps_of_more_than_32_bits_are_told_as_they_are);
     tcase_add_test(core, a_failure_is_the_reason);
     tcase_add_test(core, a_failure_after_a_signal_is_the_reason);
     tcase_add_test(core, a_checkpoint_that_failed_hides_no_later_reason);

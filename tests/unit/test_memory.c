@@ -14,8 +14,10 @@ START_TEST(a_vector_of_any_size_is_there_aligned_and_zero)
 
     ck_assert_ptr_nonnull(floats);
     ck_assert_uint_eq((uintptr_t)floats % COH_ALIGN_BYTES, 0);
+    int64_t wrong = 0; /* an assertion each would take seconds */
     for (int64_t i = 0; i < counts[_i]; i++)
-        ck_assert(floats[i] == 0);
+        wrong += floats[i] != 0;
+    ck_assert_int_eq(wrong, 0);
     free(floats);
 }
 END_TEST

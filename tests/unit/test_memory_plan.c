@@ -89,6 +89,36 @@ START_TEST(many_groups_have_two_blocks_each_on_a_server)
 }
 END_TEST
 
+/* 3 x 2^31 parameters: no byte of it is lost in an int. */
+START_TEST(a_network_beyond_what_an_int_counts_is_summed_up)
+{
+    const int64_t bytes = 4 * 3 * ((int64_t)1 << 31);
+    job it = job_of("data: {kind: synthetic, classes: 2}\ngroups: 2\n"
+                    "group_size: 1\nservers: 3\npolicy: sync\n"
+                    "optimizer: {rule: adam}\nexchange: {block: 1073741824}\n"
+                    "model: {input: [1, 512, 128], layers: [dense: {units: "
+                    "98304, bias: false}, dense: {units: 2, bias: false}, "
+                    "softmax_cross_entropy]}\n",
+                    5);
+    const int64_t all = bytes + (int64_t)4 * 2 * 98304;
+    coh_memory_plan plan;
+
+    ck_assert_int_eq(4 * it.model->parameters, all);
+    ck_assert_int_eq(it.model->layers[1].weight_first, bytes / 4);
+    ck_assert_int_eq(it.model->flop_forward, all / 2);
+    coh_memory_count(it.config, it.model, &it.plan, 0, &plan);
+    ck_assert_int_eq(plan.worker.parameters, all);
+    ck_assert_int_eq(plan.worker.gradient, all);
+    ck_assert_int_eq(plan.server.parameters,
+                     4 * coh_plan_fullest(&it.plan));
+    ck_assert_int_eq(plan.server.optimizer, 2 * plan.server.parameters);
+    const int64_t owned = coh_plan_owned(&it.plan, 0);
+    ck_assert_int_eq(coh_inbox_floats(it.config, &it.plan, 0),
+                     2 * (owned + 1) * it.plan.block_count);
+    end(&it);
+}
+END_TEST
+
 /* Policy sync holds all pushes of a group, and with whole layers a server may
  * have few large blocks or many small ones. */
 START_TEST(pushes_that_are_held_take_what_each_server_owns)
@@ -204,6 +234,8 @@ static Suite *suite(void)
         core,
         with_servers_the_state_is_theirs_and_each_starts_from_a_whole_copy);
     tcase_add_test(core, many_groups_have_two_blocks_each_on_a_server);
+    tcase_add_test(core,
+                   a_network_beyond_what_an_int_counts_is_summed_up);
     tcase_add_test(core, pushes_that_are_held_take_what_each_server_owns);
     tcase_add_test(core, images_are_read_ahead_for_training_and_evaluation);
     tcase_add_test(core, a_group_holds_copies_of_what_it_adds_up);

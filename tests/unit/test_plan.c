@@ -425,6 +425,46 @@ START_TEST(a_rule_that_takes_layers_needs_each_in_one_block)
 }
 END_TEST
 
+/* 3 x 2^31 parameters are three times what an int counts, and 12 times in
+ * bytes; every number of a block is beyond it in the second layer. */
+START_TEST(a_layer_beyond_what_an_int_counts_is_cut_and_placed)
+{
+    const int64_t large = 3 * ((int64_t)1 << 31), counts[3] = { large, large };
+    coh_layer layers[2 * LAYERS_MAX];
+    const coh_model model = model_of(counts, layers);
+    coh_plan plan;
+
+    config->servers = _i;
+    config->exchange.placement = COH_PLACEMENT_LAYER;
+    ck_assert_int_eq(coh_plan_make(config, &model, 0, &plan, &err), COH_OK);
+    check_cover(&plan);
+    check_owners(&plan);
+    ck_assert_int_eq(plan.nblocks, 2 * large / 262144);
+    if (_i > 0)
+        ck_assert_int_eq(coh_plan_fullest(&plan), 2 * large / _i);
+    coh_plan_fini(&plan);
+}
+END_TEST
+
+/* A block, and so a message, is at most 1 GiB: no count of MPI outgrows an int.
+ */
+START_TEST(no_rule_makes_a_block_that_a_message_cannot_hold)
+{
+    const int64_t counts[2] = { (int64_t)1 << 29 };
+    coh_layer layers[2 * LAYERS_MAX];
+    const coh_model model = model_of(counts, layers);
+    coh_plan plan;
+
+    config->optimizer.rule = COH_RULE_LAMB;
+    config->exchange.placement = COH_PLACEMENT_LAYER;
+    config->exchange.block = COH_BLOCK_BYTES_MAX;
+    ck_assert_int_eq(coh_plan_make(config, &model, 0, &plan, &err),
+                     COH_E_CONFIG);
+    must_say(&err, "layer0 has 2147483648 bytes of parameters, more than the "
+                   "largest block: use another rule");
+}
+END_TEST
+
 /* --- Samples -------------------------------------------------------------- */
 
 /* batch, group_batch, group_size. */
@@ -536,6 +576,9 @@ static Suite *plan_suite(void)
     tcase_add_test(layers, with_as_many_servers_as_layers_each_has_one);
     tcase_add_test(layers, more_servers_than_layers_are_refused);
     tcase_add_test(layers, a_rule_that_takes_layers_needs_each_in_one_block);
+    tcase_add_loop_test(
+        layers, a_layer_beyond_what_an_int_counts_is_cut_and_placed, 0, 3);
+    tcase_add_test(layers, no_rule_makes_a_block_that_a_message_cannot_hold);
     suite_add_tcase(suite, layers);
 
     TCase *shares = tcase_create("shares");

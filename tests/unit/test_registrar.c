@@ -547,6 +547,51 @@ START_TEST(a_resumed_run_goes_on_as_the_unbroken_one)
 }
 END_TEST
 
+/* 8 steps over the edge of what 31 and 32 bits count; samples and epochs pass
+ * theirs in the same steps. */
+START_TEST(counters_go_on_beyond_31_and_32_bits)
+{
+    const int64_t edge = (int64_t)1 << (31 + _i);
+    const coh_registrar_rules rules = { .groups = 2,
+                                        .policy = COH_POLICY_BOUNDED,
+                                        .bound = 4,
+                                        .ahead = 1,
+                                        .epoch_samples = 40,
+                                        .step_samples = 20,
+                                        .total_samples = INT64_MAX,
+                                        .total_steps = edge + 4 };
+    const coh_progress from = { edge - 4, edge - 80, edge - 2, 0 };
+    coh_registrar *registrar = NULL;
+    coh_grant grant;
+
+    ck_assert_int_eq(coh_registrar_new(&rules, &from, &registrar, NULL),
+                     COH_OK);
+    for (int g = 0; g < 2; g++) {
+        const coh_report ready = { .kind = COH_REPORT_READY, .group = g };
+        coh_registrar_report(registrar, &ready);
+    }
+    for (int i = 0; i < 8; i++) {
+        ck_assert(coh_registrar_next(registrar, i % 2, &grant));
+        ck_assert_int_eq(grant.kind, COH_GRANT_TRAIN);
+        ck_assert_int_eq(grant.step, edge - 4 + i);
+        ck_assert_int_eq(grant.clock, edge - 80 + 20 * i);
+        ck_assert_int_eq(grant.epoch, edge - 2 + i / 2);
+        ck_assert_int_eq(grant.first, i % 2 * 20);
+        ck_assert_int_eq(grant.count, 20);
+        const coh_report done = { .kind = COH_GRANT_TRAIN,
+                                  .group = i % 2,
+                                  .step = grant.step };
+        coh_registrar_report(registrar, &done);
+    }
+    ck_assert(coh_registrar_must_save(registrar)); /* no step is left */
+    const coh_progress at = coh_registrar_progress(registrar);
+    ck_assert_int_eq(at.steps, edge + 4);
+    ck_assert_int_eq(at.samples, edge + 80);
+    ck_assert_int_eq(at.epoch, edge + 2);
+    coh_registrar_destroy(&registrar);
+}
+END_TEST
+
 START_TEST(a_finished_run_that_is_resumed_tests_and_ends)
 {
     const coh_registrar_rules rules = usual(2);
@@ -813,6 +858,7 @@ static Suite *registrar_suite(void)
     TCase *resume = tcase_create("resume");
     tcase_add_loop_test(resume, a_resumed_run_goes_on_as_the_unbroken_one, 0,
                         20);
+    tcase_add_loop_test(resume, counters_go_on_beyond_31_and_32_bits, 0, 2);
     tcase_add_test(resume, a_finished_run_that_is_resumed_tests_and_ends);
     tcase_add_test(resume, a_training_set_that_shrank_is_refused);
     suite_add_tcase(suite, resume);

@@ -104,6 +104,33 @@ START_TEST(a_permutation_uses_every_element_once)
 }
 END_TEST
 
+static int by_number(const void *a, const void *b)
+{
+    const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Of a set that 32 bits do not count: places beyond, and elements beyond. */
+START_TEST(a_permutation_of_5e9_elements_uses_none_twice)
+{
+    enum { SOME = 4000 };
+    const int64_t n = 5000000000;
+    static int64_t at[SOME];
+    int64_t wrong = 0, beyond = 0;
+
+    for (int64_t i = 0; i < SOME; i++) {
+        at[i] = coh_rng_permute(42, 5, n, ((int64_t)1 << 32) - SOME / 2 + i);
+        wrong += at[i] < 0 || at[i] >= n;
+        beyond += at[i] >= (int64_t)1 << 32;
+    }
+    qsort(at, SOME, sizeof at[0], by_number);
+    for (int64_t i = 1; i < SOME; i++)
+        wrong += at[i] == at[i - 1];
+    ck_assert_int_eq(wrong, 0);
+    ck_assert_int_gt(beyond, SOME / 10); /* 14 % of all are */
+}
+END_TEST
+
 static int64_t agreements(uint64_t seed_a, uint32_t epoch_a, uint64_t seed_b,
                           uint32_t epoch_b, int64_t n)
 {
@@ -151,6 +178,7 @@ static Suite *rng_suite(void)
     tcase_add_test(core, uniform_numbers_lie_in_the_half_open_interval);
     tcase_add_test(core, normals_have_mean_0_and_variance_1);
     tcase_add_loop_test(core, a_permutation_uses_every_element_once, 0, COUNTS);
+    tcase_add_test(core, a_permutation_of_5e9_elements_uses_none_twice);
     tcase_add_test(core, epochs_and_seeds_have_permutations_of_their_own);
     tcase_add_test(core, a_permutation_mixes);
     suite_add_tcase(suite, core);

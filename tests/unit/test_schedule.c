@@ -49,6 +49,18 @@ START_TEST(steps_multiply_the_rate_when_their_samples_have_been_seen)
 }
 END_TEST
 
+/* 5e9 samples, beyond what 32 bits count, to the sample. */
+START_TEST(the_clock_goes_beyond_32_bits)
+{
+    const coh_schedule schedule =
+        schedule_of("schedule: step, step_every: 5e6, step_factor: 0.1");
+
+    expect(&schedule, 4999999999, 0.5);
+    expect(&schedule, 5000000000, 0.05);
+    expect(&schedule, 10000000000, 0.005);
+}
+END_TEST
+
 START_TEST(a_cosine_falls_from_the_rate_to_the_final_rate)
 {
     const coh_schedule schedule =
@@ -185,6 +197,7 @@ static Suite *schedule_suite(void)
     tcase_add_test(core, a_constant_rate_stays);
     tcase_add_test(core,
                    steps_multiply_the_rate_when_their_samples_have_been_seen);
+    tcase_add_test(core, the_clock_goes_beyond_32_bits);
     tcase_add_test(core, a_cosine_falls_from_the_rate_to_the_final_rate);
     tcase_add_test(core, a_cosine_begins_when_the_warmup_ends);
     tcase_add_test(core, the_warmup_rises_from_the_first_step_on);
