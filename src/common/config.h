@@ -183,7 +183,7 @@ typedef struct coh_config {
         int algorithm;
     } compute;
     struct {
-        int64_t slow_group;
+        int64_t slow_group, slow_server;
         double delay;
     } testing;
     struct {

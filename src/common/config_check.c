@@ -83,6 +83,15 @@ static void check_training(coh_reader *self)
                  config->testing.slow_group, config->groups);
         refuse(self, AT(testing.slow_group), 0, what);
     }
+    if (config->testing.slow_server >= 0 &&
+        config->testing.slow_server >= config->servers &&
+        is_sound(self, AT(servers)) &&
+        is_sound(self, AT(testing.slow_server))) {
+        snprintf(what, sizeof what,
+                 "%" PRId64 ", but servers: %" PRId64 " are numbered from 0",
+                 config->testing.slow_server, config->servers);
+        refuse(self, AT(testing.slow_server), 0, what);
+    }
     if (!(config->optimizer.rate > 0.0) && is_sound(self, AT(optimizer.rate)))
         refuse(self, AT(optimizer.rate), 0,
                "0 trains nothing; it must be above 0, e.g. rate: 0.01");

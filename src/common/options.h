@@ -166,8 +166,11 @@
     ROOM("testing", "for tests and experiments")                               \
     INT("testing.slow_group", testing.slow_group, -1, -1, 1000000, "",         \
         "number of a group that is slowed down; -1 is none")                   \
+    INT("testing.slow_server", testing.slow_server, -1, -1, 1000000, "",       \
+        "number of a server that is slowed down; -1 is none")                  \
     REAL("testing.delay", testing.delay, 0, 0, 1e6, "s",                       \
-         "what it waits before each training step")                            \
+         "what a slow group waits before each training step, a slow server "   \
+         "after each round of answers")                                        \
     ROOM("model", "the network, layer by layer")                               \
     INTS("model.input", model.input, 3, 1, 1000000,                            \
          "shape of a sample: [channels, height, width]")

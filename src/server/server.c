@@ -279,6 +279,8 @@ static coh_status poll_other(server *self, bool *any, bool *is_over,
 
 static coh_status loop(server *self, coh_err *err)
 {
+    const bool is_slow = self->setup.config->testing.slow_server ==
+                         self->setup.roles->mine.server;
     double busy_s = coh_clock_now_s(); /* when there was last something */
     bool is_over = false;
 
@@ -292,6 +294,8 @@ static coh_status loop(server *self, coh_err *err)
                                     : poll_other(self, &any, &is_over, err);
         if (status != COH_OK)
             return status;
+        if (any && is_slow)
+            coh_clock_rest(self->setup.config->testing.delay);
         const double now_s = coh_clock_now_s();
         if (any)
             busy_s = now_s;

@@ -226,6 +226,8 @@ static const struct {
       "job.yaml: servers: 0, but 2 groups need at least one to meet at; write "
       "servers: 1, or groups: 1" },
     { "groups: 2\nservers: 0\n" DATA MODEL, "job.yaml:2:10: servers: 0, but" },
+    { "servers: 2\ntesting: {slow_server: 2}\n" DATA MODEL,
+      "job.yaml:2:24: testing.slow_server: 2, but servers: 2 are numbered" },
     { "testing: {slow_group: 1}\n" DATA MODEL,
       "job.yaml:1:23: testing.slow_group: 1, but groups: 1 are numbered" },
     { "optimizer: {rate: 0}\n" DATA MODEL,
