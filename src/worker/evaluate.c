@@ -125,29 +125,39 @@ static coh_status measure_share(const coh_evaluator *self, coh_dataset *dataset,
     return status;
 }
 
-/* Collective: all scores on the root, in *scores, owned by the caller. */
+/* In pieces: no message is larger than a block may be. */
+static coh_status pass_scores(const coh_evaluator *self, coh_xfer_way way,
+                              int member, coh_score *scores, int64_t count,
+                              coh_err *err)
+{
+    enum { AT_ONCE = 1 << 16 };
+    coh_status status = COH_OK;
+
+    for (int64_t at = 0; at < count && status == COH_OK; at += AT_ONCE) {
+        const int64_t n = count - at < AT_ONCE ? count - at : AT_ONCE;
+        const coh_xfer_part part = { way, member, COH_TAG_SCORES, scores + at,
+                                     n * (int64_t)sizeof *scores };
+        coh_xfer *xfer = coh_xfer_begin(self->roles->group, &part, 1);
+        status = coh_xfer_finish(&xfer, self->config->exchange.timeout,
+                                 "the scores", err);
+    }
+    return status;
+}
+
+/* Collective: all scores on the root, in t->scores. */
 static coh_status gather(const coh_evaluator *self, int64_t count, tally *t,
                          coh_err *err)
 {
     const coh_range mine =
         share_of(count, self->roles->mine.member, self->group_size);
-    coh_xfer_part part = { COH_XFER_SEND, 0, COH_TAG_SCORES, t->scores,
-                           mine.count * (int64_t)sizeof *t->scores };
     coh_status status = COH_OK;
 
-    if (self->roles->mine.member != 0) {
-        coh_xfer *xfer = coh_xfer_begin(self->roles->group, &part, 1);
-        return coh_xfer_finish(&xfer, self->config->exchange.timeout,
-                               "the scores", err);
-    }
+    if (self->roles->mine.member != 0)
+        return pass_scores(self, COH_XFER_SEND, 0, t->scores, mine.count, err);
     for (int m = 1; m < self->group_size && status == COH_OK; m++) {
         const coh_range share = share_of(count, m, self->group_size);
-        part = (coh_xfer_part){ COH_XFER_RECV, m, COH_TAG_SCORES,
-                                t->scores + share.first,
-                                share.count * (int64_t)sizeof *t->scores };
-        coh_xfer *xfer = coh_xfer_begin(self->roles->group, &part, 1);
-        status = coh_xfer_finish(&xfer, self->config->exchange.timeout,
-                                 "the scores", err);
+        status = pass_scores(self, COH_XFER_RECV, m, t->scores + share.first,
+                             share.count, err);
     }
     t->nscores = count;
     return status;

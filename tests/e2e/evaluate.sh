@@ -28,6 +28,20 @@ is "empty set: exit code" "$?" 3
 evaluate 1 "$work/nowhere" >"$work/none" 2>&1
 is "no checkpoint: exit code" "$?" 2
 
+# The scores of two classes come to the root in several messages.
+cat >"$work/scores.yaml" <<END
+data: {kind: synthetic, classes: 2, train_samples: 64, test_samples: 200003}
+train: {epochs: 1}
+eval: {batch: 1000, every: 0}
+model: {input: [1, 2, 2], layers: [dense: {units: 2}, softmax_cross_entropy]}
+END
+config=$work/scores.yaml train 1 scores
+is "scores: exit code" "$code" 0
+evaluate 2 "$work/scores" >"$work/scores.eval"
+about "scores: AUC on 2 ranks" "$(value auc <"$work/scores.eval")" \
+    "$(field scores test_auc)"
+is "scores: samples" "$(value samples <"$work/scores.eval")" 200003
+
 # Evaluation in the middle of training never hangs, whatever the numbers.
 for samples in 1 2 5; do
     train 5 odd$samples --set groups=2 --set group_size=2 --set servers=1 \
