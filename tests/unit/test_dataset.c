@@ -438,8 +438,7 @@ static Suite *dataset_suite(void)
     tcase_add_test(normal, a_channel_of_zeros_is_left_alone);
     tcase_add_test(normal, log1p_comes_before_normalisation);
     tcase_add_test(
-        normal,
-        a_value_that_normalisation_makes_infinite_is_refused_by_sample);
+        normal, a_value_that_normalisation_makes_infinite_is_refused_by_sample);
     tcase_add_test(normal, log1p_of_minus_one_is_refused_by_sample);
     suite_add_tcase(suite, normal);
     return suite;

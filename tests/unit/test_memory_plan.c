@@ -109,8 +109,7 @@ START_TEST(a_network_beyond_what_an_int_counts_is_summed_up)
     coh_memory_count(it.config, it.model, &it.plan, 0, &plan);
     ck_assert_int_eq(plan.worker.parameters, all);
     ck_assert_int_eq(plan.worker.gradient, all);
-    ck_assert_int_eq(plan.server.parameters,
-                     4 * coh_plan_fullest(&it.plan));
+    ck_assert_int_eq(plan.server.parameters, 4 * coh_plan_fullest(&it.plan));
     ck_assert_int_eq(plan.server.optimizer, 2 * plan.server.parameters);
     const int64_t owned = coh_plan_owned(&it.plan, 0);
     ck_assert_int_eq(coh_inbox_floats(it.config, &it.plan, 0),
@@ -234,8 +233,7 @@ static Suite *suite(void)
         core,
         with_servers_the_state_is_theirs_and_each_starts_from_a_whole_copy);
     tcase_add_test(core, many_groups_have_two_blocks_each_on_a_server);
-    tcase_add_test(core,
-                   a_network_beyond_what_an_int_counts_is_summed_up);
+    tcase_add_test(core, a_network_beyond_what_an_int_counts_is_summed_up);
     tcase_add_test(core, pushes_that_are_held_take_what_each_server_owns);
     tcase_add_test(core, images_are_read_ahead_for_training_and_evaluation);
     tcase_add_test(core, a_group_holds_copies_of_what_it_adds_up);
