@@ -73,8 +73,32 @@ coh_status coh_xfer_wait(coh_xfer **self, coh_wait *wait, const char *what,
                          coh_err *err);
 
 /* Give up a transfer whose messages will never come (pre-posted receives at
- * the end of a run); frees *self and sets it to NULL. NULL is fine. */
-void coh_xfer_cancel(coh_xfer **self);
+ * the end of a run); frees *self and sets it to NULL. NULL is fine. What cannot
+ * be called back (a send, or a message half here) is left to MPI with its
+ * buffer: true if there is none of that. */
+bool coh_xfer_cancel(coh_xfer **self);
+
+/* --- in steps ------------------------------------------------------------
+ * For messages that depend on each other (team.h). Such a transfer begins with
+ * none. Its owner posts some, posts the next when those are done, and ends it;
+ * whoever tests or finishes the transfer lets the owner do so.
+ */
+typedef struct coh_xfer_owner {
+    void *self;
+    void (*drive)(void *self); /* go on with whatever can */
+    /* This one is cancelled; is_clean: nothing of it is left to MPI. */
+    void (*drop)(void *self, const coh_xfer *xfer, bool is_clean);
+} coh_xfer_owner;
+
+/* At most `most` parts at a time. The owner is borrowed until the end. */
+coh_xfer *coh_xfer_begin_steps(MPI_Comm comm, int most,
+                               const coh_xfer_owner *owner);
+
+/* The owner's: post a part; has all that was posted arrived and left; there is
+ * nothing more. */
+void coh_xfer_post(coh_xfer *self, const coh_xfer_part *part);
+bool coh_xfer_is_quiet(coh_xfer *self);
+void coh_xfer_end(coh_xfer *self);
 
 /* One pause of a loop that polls several transfers. `idle_s` is how long it
  * found nothing: short waits only yield, longer ones sleep a little. */
