@@ -16,6 +16,11 @@
 
 #include "common/layers.h"
 
+/* Collectives of a team (team.h) that may be under way, in each of its lines:
+ * each has a tag of its own until it is over, and then the next so many after
+ * it has the same. */
+enum { COH_TEAM_TAGS = 64 };
+
 typedef enum coh_tag {
     COH_TAG_PUSH = 100, /* speaker -> server: coh_push */
     COH_TAG_GRADIENT, /* speaker -> server: float32 [block], or empty: a pull */
@@ -26,7 +31,13 @@ typedef enum coh_tag {
     COH_TAG_ORDER,    /* server 0 -> server: coh_order */
     COH_TAG_ANSWER,   /* server -> server 0: coh_answer */
     COH_TAG_SCORES,   /* member -> root: float32 [3 x samples], evaluation */
-    COH_TAG_END       /* of the tags; sent by nobody */
+
+    /* Member -> member, the next COH_TEAM_TAGS too: small sums and the grants;
+     * parts of sums of gradients, and sums; new weights handed on. */
+    COH_TAG_STEPS = 1000,
+    COH_TAG_SUMS = COH_TAG_STEPS + COH_TEAM_TAGS,
+    COH_TAG_SPREADS = COH_TAG_SUMS + COH_TEAM_TAGS,
+    COH_TAG_END = COH_TAG_SPREADS + COH_TEAM_TAGS /* sent by nobody */
 } coh_tag;
 
 /* The least limit that the standard allows: some MPIs have no more. */
