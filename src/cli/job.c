@@ -132,7 +132,8 @@ coh_status coh_job_load(coh_job *self, const coh_args *args,
                                &self->plan, err);
     if (status != COH_OK)
         return status; /* pure: the same on all ranks */
-    coh_roles_init(&self->roles, MPI_COMM_WORLD, &self->plan);
+    coh_roles_init(&self->roles, MPI_COMM_WORLD, &self->plan,
+                   (coh_collectives_kind)self->config->exchange.collectives);
     self->has_roles = true;
     self->threads =
         coh_threads_for(self->config->compute.threads, self->roles.node_ranks);

@@ -66,15 +66,16 @@ static int64_t image_bytes(const coh_config *config, const coh_model *model,
            2 * scores * (int64_t)sizeof(coh_score);
 }
 
-/* MPI's copies of what a group adds up; or, as the run ends, the best weights
- * as they are read. */
+/* Copies of what a group adds up, MPI's or the team's; or, as the run ends, the
+ * best weights as they are read. */
 static int64_t exchange_bytes(const coh_config *config, const coh_plan *plan)
 {
     const int64_t at_once = at_most(
         plan->parameters, plan->block_count * (int64_t)COH_SUMS_AT_ONCE);
-    const int64_t copies = plan->group_size == 1 ? 0
-                           : plan->servers > 0   ? 2
-                                                 : 1;
+    const bool is_mpi = config->exchange.collectives == COH_COLLECTIVES_MPI;
+    const int64_t copies = plan->group_size == 1         ? 0
+                           : is_mpi && plan->servers > 0 ? 2
+                                                         : 1;
     const bool selects = config->eval.select == COH_SELECT_BEST;
 
     return FLOAT_BYTES *

@@ -50,6 +50,10 @@ typedef enum coh_staleness_kind {
     COH_STALENESS_NONE,
     COH_STALENESS_INVERSE
 } coh_staleness_kind;
+typedef enum coh_collectives_kind {
+    COH_COLLECTIVES_MPI,
+    COH_COLLECTIVES_OWN
+} coh_collectives_kind;
 typedef enum coh_placement_kind {
     COH_PLACEMENT_BALANCED,
     COH_PLACEMENT_LAYER
@@ -165,7 +169,7 @@ typedef struct coh_config {
         double unlabelled;
     } data;
     struct {
-        int placement;
+        int collectives, placement;
         int64_t block, speakers;
         double timeout;
     } exchange;

@@ -137,6 +137,9 @@
     INT("exchange.speakers", exchange.speakers, 0, 0, 1000000, "ranks",        \
         "members of a group that share out the talking to servers; 0 is all, " \
         "1 only its root")                                                     \
+    ENUM("exchange.collectives", exchange.collectives, 0, "mpi|own",           \
+         "sums and spreads in a group: MPI's, or messages of our own along "   \
+         "trees, with the same bits in every run")                             \
     ENUM("exchange.placement", exchange.placement, 0, "balanced|layer",        \
          "balanced: as many parameters on each server; layer: each layer on "  \
          "one server, in blocks of its own")                                   \

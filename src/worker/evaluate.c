@@ -171,8 +171,8 @@ static coh_status add_up(const coh_evaluator *self, coh_status mine, tally *t,
 
     memcpy(all, &t->sums, sizeof t->sums);
     all[COH_SUMS_COUNT] = mine == COH_OK ? 0 : 1;
-    coh_xfer *xfer =
-        coh_xfer_begin_sum_f64(self->roles->group, all, COH_SUMS_COUNT + 1);
+    coh_xfer *xfer = coh_team_begin_sum_f64(self->roles->team, COH_LINE_STEPS,
+                                            0, all, COH_SUMS_COUNT + 1);
     const coh_status status =
         coh_xfer_finish(&xfer, self->config->exchange.timeout,
                         "the sums of an evaluation", err);

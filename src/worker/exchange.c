@@ -1,8 +1,8 @@
 /* exchange.c - see exchange.h.
  *
  * Blocks are begun and summed from the last to the first, and come back from
- * the first to the last. Each of the two orders has a communicator of its own
- * (roles.h), since collectives must begin in one order on all members.
+ * the first to the last. Each of the two orders is a line of its own (team.h),
+ * since collectives of a line must begin in one order on all members.
  */
 #include "worker/exchange.h"
 
@@ -16,7 +16,7 @@
 
 typedef struct block {
     coh_range range;
-    int speaker; /* member that has the sum, with servers */
+    int speaker; /* member that has the sum first */
     coh_xfer *sum;
 } block;
 
@@ -44,6 +44,19 @@ struct coh_exchange {
     coh_status status; /* the first failure of need() or have() */
     coh_err why;
 };
+
+/* Room for the blocks that are added up at a time. */
+static coh_status reserve(const coh_plan *plan, const coh_roles *roles,
+                          coh_err *err)
+{
+    const int many = plan->nblocks < COH_SUMS_AT_ONCE ? (int)plan->nblocks
+                                                      : COH_SUMS_AT_ONCE;
+
+    if (plan->group_size == 1)
+        return COH_OK;
+    return coh_team_reserve(roles->team, COH_LINE_SUMS, many,
+                            plan->block_count * (int64_t)sizeof(float), err);
+}
 
 coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             const coh_roles *roles,
@@ -74,13 +87,12 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             .wait = { config->exchange.timeout, 0 },
                             .nblocks = plan->nblocks,
                             .blocks = blocks };
-    if (plan->servers > 0) {
-        const coh_status status =
-            coh_trips_new(config, plan, roles, weights, &self->trips, err);
-        if (status != COH_OK) {
-            coh_exchange_destroy(&self);
-            return status;
-        }
+    coh_status status = reserve(plan, roles, err);
+    if (status == COH_OK && plan->servers > 0)
+        status = coh_trips_new(config, plan, roles, weights, &self->trips, err);
+    if (status != COH_OK) {
+        coh_exchange_destroy(&self);
+        return status;
     }
     *out = self;
     return COH_OK;
@@ -121,6 +133,7 @@ coh_status coh_exchange_settle(coh_exchange *self, coh_err *err)
 
 void coh_exchange_need(coh_exchange *self, int64_t end)
 {
+    coh_team_poll(self->roles->team);
     if (self->status == COH_OK)
         self->status = wait_for(self, end, &self->why);
 }
@@ -135,8 +148,8 @@ void coh_exchange_begin(coh_exchange *self, const coh_grant *grant,
     self->parts[1] = mine.stop;
     self->parts[2] = mine.failed;
     if (!is_alone(self))
-        self->parts_sum =
-            coh_xfer_begin_sum_f64(self->roles->group, self->parts, 3);
+        self->parts_sum = coh_team_begin_sum_f64(
+            self->roles->team, COH_LINE_STEPS, 0, self->parts, 3);
     self->is_void = false;
     self->squares = 0;
     self->ready = self->begun = self->made = self->nblocks;
@@ -162,9 +175,10 @@ static void begin_sum(coh_exchange *self, block *it)
         return;
     it->sum =
         self->shard != NULL
-            ? coh_xfer_begin_sum(self->roles->sums, gradient, it->range.count)
-            : coh_xfer_begin_gather_sum(self->roles->sums, it->speaker,
-                                        gradient, it->range.count);
+            ? coh_team_begin_sum(self->roles->team, COH_LINE_SUMS, it->speaker,
+                                 gradient, it->range.count)
+            : coh_team_begin_gather_sum(self->roles->team, COH_LINE_SUMS,
+                                        it->speaker, gradient, it->range.count);
 }
 
 /* The sum of block b is made: apply it, or send it to its server. One that is
@@ -232,6 +246,7 @@ static coh_status take_gradients(coh_exchange *self, int64_t first, bool all,
 
 void coh_exchange_have(coh_exchange *self, int64_t first)
 {
+    coh_team_poll(self->roles->team);
     if (self->status == COH_OK)
         self->status = take_gradients(self, first, false, &self->why);
 }
@@ -251,7 +266,8 @@ static coh_status add_up(coh_exchange *self, coh_step_sums *sums, coh_err *err)
     all[STEP] = self->shard == NULL || self->roles->mine.member == 0
                     ? self->squares
                     : 0;
-    coh_xfer *xfer = coh_xfer_begin_sum_f64(self->roles->group, all, STEP + 1);
+    coh_xfer *xfer = coh_team_begin_sum_f64(self->roles->team, COH_LINE_STEPS,
+                                            0, all, STEP + 1);
     const coh_status status =
         coh_xfer_wait(&xfer, &self->wait, "the sum of losses", err);
     memcpy(sums, all, sizeof *sums);
@@ -319,9 +335,9 @@ coh_status coh_exchange_spread(coh_exchange *self, coh_err *err)
         const coh_range range = self->blocks[b].range;
         if (is_alone(self))
             break;
-        coh_xfer *xfer = coh_xfer_begin_spread(
-            self->roles->spreads, ROOT, self->weights + range.first,
-            range.count * (int64_t)sizeof(float));
+        coh_xfer *xfer = coh_team_begin_spread(
+            self->roles->team, COH_LINE_SPREADS, ROOT,
+            self->weights + range.first, range.count * (int64_t)sizeof(float));
         status = coh_xfer_wait(&xfer, &self->wait, "the root's weights", err);
     }
     return status;

@@ -33,7 +33,8 @@
 typedef struct coh_exchange coh_exchange;
 
 /* Blocks that a group adds up at a time: MPI holds a copy or two of each
- * (without this limit, measured with MPICH 4.0: twice the parameters). */
+ * (without this limit, measured with MPICH 4.0: twice the parameters), a team of
+ * our own has room for one. */
 enum { COH_SUMS_AT_ONCE = 16 };
 
 /* statistics of the model, weights[P], gradient[P] and shard (NULL with

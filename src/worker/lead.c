@@ -138,8 +138,8 @@ static coh_status refill(coh_lead *self, coh_err *err)
     if (is_root(self))
         status = collect(self, &news, self->queue.count == 0, err);
     if (status == COH_OK && self->plan->group_size > 1) {
-        coh_xfer *xfer =
-            coh_xfer_begin_spread(self->roles->group, 0, &news, sizeof news);
+        coh_xfer *xfer = coh_team_begin_spread(
+            self->roles->team, COH_LINE_STEPS, 0, &news, sizeof news);
         status = coh_xfer_finish(&xfer, self->timeout_s,
                                  "the grants from its root", err);
     }

@@ -125,6 +125,7 @@ static coh_status finish_answer(coh_trips *self, trip *it, coh_err *err)
 
     while (!has_come(it->answer) && now_s - last_s < moment_s) {
         coh_xfer_rest(now_s - last_s);
+        coh_team_poll(self->roles->team);
         now_s = coh_clock_now_s();
         if (see_answers(self))
             last_s = now_s;
@@ -137,9 +138,10 @@ static coh_status finish_answer(coh_trips *self, trip *it, coh_err *err)
 static void begin_spread(coh_trips *self, trip *it)
 {
     if (self->plan->group_size > 1)
-        it->spread = coh_xfer_begin_spread(
-            self->roles->spreads, it->speaker, self->weights + it->range.first,
-            it->range.count * (int64_t)sizeof(float));
+        it->spread =
+            coh_team_begin_spread(self->roles->team, COH_LINE_SPREADS,
+                                  it->speaker, self->weights + it->range.first,
+                                  it->range.count * (int64_t)sizeof(float));
 }
 
 /* Spread, in their order, blocks whose answers have come; those before `must`

@@ -1,5 +1,5 @@
 # How weights travel does not change what is learnt: block size, speakers,
-# servers, the same 20 steps of one group within 1e-6.
+# servers, collectives, the same 20 steps of one group within 1e-6.
 . "$(dirname "$0")/lib.bash"
 
 config=$here/exchange.yaml
@@ -24,4 +24,17 @@ same root 4 --set servers=1 --set exchange.block=65536 --set exchange.speakers=1
 same speakers 4 --set servers=1 --set exchange.block=65536
 same servers 5 --set servers=2 --set exchange.block=65536
 same two 6 --set servers=3 --set exchange.speakers=2
+
+# Our own collectives: all speakers, two, the root alone, with and without
+# servers; and the same bits again, whoever is late.
+own="--set exchange.collectives=own --set exchange.block=65536"
+same own 3 $own
+same own_again 3 $own
+is "own: the bits of two runs" "$(cat "$work/own_again.losses")" \
+    "$(cat "$work/own.losses")"
+same own_root 3 $own --set exchange.speakers=1
+same own_speakers 4 $own --set servers=1
+same own_servers 6 $own --set servers=2
+same own_two 5 $own --set servers=1 --set exchange.speakers=2
+same own_one 4 $own --set servers=1 --set exchange.speakers=1
 finish

@@ -2,7 +2,10 @@
 #include "common/roles.h"
 
 #include "common/mpi_check.h"
+#include "common/xfer.h"
 #include "support/check_run.h"
+
+enum { KINDS = COH_COLLECTIVES_OWN + 1 };
 
 static int rank, size;
 
@@ -16,14 +19,15 @@ static void setup(void)
 typedef struct sight {
     coh_roles roles;
     int group_rank, group_size, color_sum, compare, handler_returns;
+    double members; /* as the team counts them */
 } sight;
 
-static sight look(const coh_plan *plan)
+static sight look(const coh_plan *plan, int kind)
 {
     sight s = { .group_rank = -1 };
     MPI_Errhandler handler;
 
-    coh_roles_init(&s.roles, MPI_COMM_WORLD, plan);
+    coh_roles_init(&s.roles, MPI_COMM_WORLD, plan, (coh_collectives_kind)kind);
     COH_MPI(MPI_Comm_compare(s.roles.world, MPI_COMM_WORLD, &s.compare));
     COH_MPI(MPI_Comm_get_errhandler(s.roles.world, &handler));
     s.handler_returns = handler == MPI_ERRORS_RETURN;
@@ -35,6 +39,10 @@ static sight look(const coh_plan *plan)
                               s.roles.group));
         COH_MPI(MPI_Comm_get_errhandler(s.roles.group, &handler));
         s.handler_returns &= handler == MPI_ERRORS_RETURN;
+        s.members = 1;
+        coh_xfer *xfer = coh_team_begin_sum_f64(s.roles.team, COH_LINE_STEPS, 0,
+                                                &s.members, 1);
+        (void)coh_xfer_finish(&xfer, 30, "a sum", NULL);
     }
     return s;
 }
@@ -47,12 +55,13 @@ static void expect_common(const sight *s)
     ck_assert_int_ge(s->roles.node_ranks, 1);
     ck_assert_int_le(s->roles.node_ranks, size);
     ck_assert_int_eq(s->handler_returns, 1);
+    ck_assert_double_eq(s->members, s->group_rank < 0 ? 0 : s->group_size);
 }
 
 START_TEST(one_group_holds_all)
 {
     const coh_plan plan = { .groups = 1, .group_size = size };
-    sight s = look(&plan);
+    sight s = look(&plan, _i);
 
     coh_roles_fini(&s.roles);
     expect_common(&s);
@@ -69,7 +78,7 @@ START_TEST(a_server_has_no_group)
     const coh_plan plan = { .groups = size - servers,
                             .group_size = 1,
                             .servers = servers };
-    sight s = look(&plan);
+    sight s = look(&plan, _i);
 
     coh_roles_fini(&s.roles);
     expect_common(&s);
@@ -89,7 +98,7 @@ START_TEST(groups_hold_their_own_members_in_order)
 {
     const int groups = size % 2 == 0 ? 2 : 1;
     const coh_plan plan = { .groups = groups, .group_size = size / groups };
-    sight s = look(&plan);
+    sight s = look(&plan, _i);
 
     coh_roles_fini(&s.roles);
     expect_common(&s);
@@ -105,9 +114,9 @@ static Suite *roles_suite(void)
     Suite *suite = suite_create("roles");
     TCase *core = tcase_create("core");
     tcase_add_checked_fixture(core, setup, NULL);
-    tcase_add_test(core, one_group_holds_all);
-    tcase_add_test(core, a_server_has_no_group);
-    tcase_add_test(core, groups_hold_their_own_members_in_order);
+    tcase_add_loop_test(core, one_group_holds_all, 0, KINDS);
+    tcase_add_loop_test(core, a_server_has_no_group, 0, KINDS);
+    tcase_add_loop_test(core, groups_hold_their_own_members_in_order, 0, KINDS);
     suite_add_tcase(suite, core);
     return suite;
 }
