@@ -232,6 +232,36 @@ START_TEST(many_may_be_under_way_and_lines_begin_in_any_order)
 }
 END_TEST
 
+/* The root of the first spread is late. On 4 ranks, 0 would hand it on to 1, and
+ * sends it those that follow: rank 1 has the second before the first, and then
+ * each its own, although the one after COH_TEAM_TAGS has the tag of the first. */
+START_TEST(a_late_one_keeps_nobody_from_the_next)
+{
+    enum { N = COH_TEAM_TAGS + 10 };
+    const int late = size / 2;
+    crew it = own(size, false);
+    int64_t data[N], wrong = 0;
+    coh_xfer *xfers[N];
+
+    if (rank == late)
+        COH_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    for (int n = 0; n < N; n++) {
+        const int root = n == 0 ? late : 0;
+        data[n] = rank == root ? 100 + n : -1;
+        xfers[n] = coh_team_begin_spread(it.team, COH_LINE_SPREADS, root,
+                                         &data[n], sizeof data[n]);
+    }
+    if (size == 4 && rank == 1)
+        wrong += finish(&xfers[1]) != COH_OK;
+    if (rank != late)
+        COH_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    for (int n = 0; n < N; n++)
+        wrong += finish(&xfers[n]) != COH_OK || data[n] != 100 + n;
+    end(&it);
+    ck_assert_int_eq(wrong, 0);
+}
+END_TEST
+
 /* Values whose sum depends on the order of adding. */
 START_TEST(a_sum_has_the_same_bits_each_time)
 {
@@ -397,6 +427,7 @@ static Suite *team_suite(void)
     tcase_add_checked_fixture(core, setup, NULL);
     tcase_add_test(core, sums_and_spreads_are_those_of_plain_loops);
     tcase_add_test(core, many_may_be_under_way_and_lines_begin_in_any_order);
+    tcase_add_test(core, a_late_one_keeps_nobody_from_the_next);
     tcase_add_test(core, a_sum_has_the_same_bits_each_time);
     tcase_add_test(core, who_polls_hands_on);
     suite_add_tcase(suite, core);
