@@ -49,7 +49,7 @@ typedef struct flight {
 
 typedef struct queue {
     MPI_Comm comm;         /* mpi: owned */
-    flight *first, **last; /* the queue */
+    flight *first, **last; /* under way, the oldest first */
     int64_t begun;         /* so many so far */
     float *rooms;          /* owned */
     uint32_t free_rooms;   /* bit r: room r is free */
