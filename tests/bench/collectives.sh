@@ -48,7 +48,7 @@ for workers in 2 4; do
         done
         awk -v w="$workers" -v s="$servers" -v m="$(least "$work/mpi")" \
             -v o="$(least "$work/own")" 'BEGIN {
-                printf "%d workers, %d servers   mpi %7.1f ms   own %7.1f ms" \
+                printf "workers %d  servers %d   mpi %7.1f ms   own %7.1f ms" \
                        "   %.3f x\n", w, s, m, o, o / m }'
     done
 done
