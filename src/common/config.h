@@ -58,6 +58,11 @@ typedef enum coh_placement_kind {
     COH_PLACEMENT_BALANCED,
     COH_PLACEMENT_LAYER
 } coh_placement_kind;
+typedef enum coh_wire_kind {
+    COH_WIRE_FLOAT32,
+    COH_WIRE_BFLOAT16,
+    COH_WIRE_FLOAT16
+} coh_wire_kind;
 typedef enum coh_data_kind {
     COH_DATA_IDX,
     COH_DATA_HDF5,
@@ -169,7 +174,7 @@ typedef struct coh_config {
         double unlabelled;
     } data;
     struct {
-        int collectives, placement;
+        int collectives, placement, push, reply; /* the last: coh_wire_kind */
         int64_t block, speakers;
         double timeout;
     } exchange;

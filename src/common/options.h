@@ -143,6 +143,10 @@
     ENUM("exchange.placement", exchange.placement, 0, "balanced|layer",        \
          "balanced: as many parameters on each server; layer: each layer on "  \
          "one server, in blocks of its own")                                   \
+    ENUM("exchange.push", exchange.push, 0, "float32|bfloat16|float16",        \
+         "how gradients go to servers; added up and applied as float32")       \
+    ENUM("exchange.reply", exchange.reply, 0, "float32|bfloat16|float16",      \
+         "how weights come back to train on; servers keep float32")            \
     REAL("exchange.timeout", exchange.timeout, 600, 1, 1e7, "s",               \
          "a peer silent for this long is lost (exit code 6); more than a "     \
          "checkpoint takes")                                                   \
