@@ -12,6 +12,7 @@
 #include "common/json.h"
 #include "common/merge.h"
 #include "common/metrics.h"
+#include "common/narrow_tell.h"
 
 /* A mean that is being taken. */
 typedef struct mean {
@@ -347,6 +348,18 @@ static void write_servers(const coh_journal *self, coh_json *json,
     coh_json_close(json, '[');
 }
 
+static coh_narrow_sums narrowed_by_all(const coh_journal *self,
+                                       const coh_server_load *loads)
+{
+    coh_narrow_sums sums = { 0 };
+
+    for (int s = 0; loads != NULL && s < self->facts.plan->servers; s++) {
+        coh_narrowed_add(&sums.pushed, &loads[s].pushed);
+        coh_narrowed_add(&sums.answered, &loads[s].answered);
+    }
+    return sums;
+}
+
 static void write_memory(coh_json *json, const char *role,
                          const coh_memory_peak *peak)
 {
@@ -397,6 +410,10 @@ static void write_summary(const coh_journal *self, const coh_journal_end *end,
         coh_json_real(&json, "best_score", score_of(&self->best));
     }
     write_servers(self, &json, end);
+    if (end->loads != NULL) {
+        const coh_narrow_sums sums = narrowed_by_all(self, end->loads);
+        coh_narrow_write(facts->config, &sums, &json);
+    }
     if (end->memory != NULL) {
         write_memory(&json, "worker", &end->memory->worker);
         write_memory(&json, "server", &end->memory->server);
@@ -423,6 +440,16 @@ static void say_memory(const coh_journal *self, const coh_memory_peaks *memory)
                   "memory: at most %.0f MiB in a worker (rank %d)%s",
                   (double)memory->worker.bytes / mib, memory->worker.rank,
                   server);
+}
+
+/* What narrow formats did to values, if it was bad. */
+static void say_narrowed(const coh_journal *self, const coh_server_load *loads)
+{
+    const coh_narrow_sums sums = narrowed_by_all(self, loads);
+    char text[COH_NARROW_TEXT];
+
+    if (coh_narrow_warn(self->facts.config, &sums, text))
+        coh_log_write(self->facts.log, COH_LOG_WARN, "%s", text);
 }
 
 /* The last lines of the log: what was done, and where it is. */
@@ -469,6 +496,7 @@ coh_status coh_journal_summary(coh_journal *self, const coh_journal_end *end,
         ok = coh_path_rename(temporary, path, err);
     if (ok == COH_OK)
         say_memory(self, end->memory);
+    say_narrowed(self, end->loads);
     if (ok == COH_OK)
         say_end(self, end->status);
     else

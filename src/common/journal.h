@@ -30,6 +30,7 @@ typedef struct coh_server_load {
     int rank;
     int64_t bytes; /* of parameters owned */
     double busy_s;
+    coh_narrowed pushed, answered; /* what became of values on their way */
 } coh_server_load;
 
 /* The rank that had most in memory at once, of the workers or of the servers;

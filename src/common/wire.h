@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/layers.h"
+#include "common/narrow.h"
 
 /* Collectives of a team (team.h) that may be under way, in each of its lines:
  * each has a tag of its own until it is over, and then the next so many after
@@ -23,9 +24,10 @@ enum { COH_TEAM_TAGS = 64 };
 
 typedef enum coh_tag {
     COH_TAG_PUSH = 100, /* speaker -> server: coh_push */
-    COH_TAG_GRADIENT, /* speaker -> server: float32 [block], or empty: a pull */
+    COH_TAG_GRADIENT, /* speaker -> server: [block] of exchange.push, or empty:
+                         a pull */
     COH_TAG_REPLY,    /* server -> speaker: coh_reply */
-    COH_TAG_WEIGHTS,  /* server -> speaker: float32 [block] */
+    COH_TAG_WEIGHTS,  /* server -> speaker: [block], as the push asked */
     COH_TAG_REPORT,   /* root -> server 0: coh_report */
     COH_TAG_GRANT,    /* server 0 -> root: coh_grant */
     COH_TAG_ORDER,    /* server 0 -> server: coh_order */
@@ -53,6 +55,9 @@ typedef struct coh_push {
     int64_t clock;   /* samples seen: the time of the rate's schedule */
     int64_t groups;  /* whose pushes make one update, as granted; 0: a pull */
     double weight;   /* summed weight of the samples; 0: none had any */
+    int64_t answer;  /* coh_wire_kind that the weights shall have */
+    double scale;    /* of the gradient, as it was packed (narrow.h) */
+    coh_narrowed narrowed; /* what that did to its values */
 } coh_push;
 
 /* Before the weights of a block. */
@@ -61,6 +66,7 @@ typedef struct coh_reply {
     int64_t block;
     int64_t version;   /* of the weights that follow */
     int64_t staleness; /* updates by others between pull and push */
+    double scale;      /* of the weights */
 } coh_reply;
 
 /* What a group may do next, decided by the registrar. */
@@ -134,6 +140,7 @@ typedef struct coh_answer {
     char text[COH_REPORT_TEXT];
     int64_t bytes; /* of parameters owned */
     double busy_s; /* time in receiving, applying and replying */
+    coh_narrowed pushed, answered; /* values of gradients, of weights */
 } coh_answer;
 
 #endif

@@ -16,7 +16,8 @@ enum { DEPTH = 2 };
 typedef struct parcel {
     coh_push push;
     coh_reply reply;
-    float *data;  /* [room], owned: the gradient, then maybe weights */
+    float *data;  /* [room], owned: the gradient, then maybe weights; narrow
+                     ones arrive in its upper half, and leave from its lower */
     bool is_done; /* or will be when updates are run: to be answered */
     coh_xfer *in, *out;
 } parcel;
@@ -36,6 +37,7 @@ struct coh_inbox {
     coh_shard *shard;
     coh_gather *gather;   /* owned; NULL: each push is applied by itself */
     coh_updates *updates; /* owned */
+    coh_wire_kind format; /* of gradients */
     double timeout_s;
     bool is_released;
     bool copies;         /* answers are copies of the weights */
@@ -44,6 +46,7 @@ struct coh_inbox {
     corner *corners;     /* [ncorners], owned */
     int64_t *staleness;  /* [groups, COH_STALENESS_BINS], owned */
     double busy_s;
+    coh_narrowed pushed, answered;
 };
 
 static bool must_gather(const coh_config *config, const coh_plan *plan)
@@ -98,8 +101,9 @@ static void post(coh_inbox *self, const corner *c, parcel *p)
 {
     const coh_xfer_part parts[] = {
         { COH_XFER_RECV, c->rank, COH_TAG_PUSH, &p->push, sizeof p->push },
-        { COH_XFER_RECV, c->rank, COH_TAG_GRADIENT, p->data,
-          self->room * (int64_t)sizeof(float) },
+        { COH_XFER_RECV, c->rank, COH_TAG_GRADIENT,
+          coh_narrow_place(self->format, p->data, self->room),
+          coh_narrow_bytes(self->format, self->room) },
     };
     p->is_done = false;
     p->in = coh_xfer_begin(self->roles->world, parts, 2);
@@ -142,13 +146,16 @@ coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
     if (self == NULL)
         goto no_memory;
 
-    /* Weights may be sent from where they lie if nobody changes them before
-     * they have arrived: only an asynchronous other group would. */
+    /* Weights may be sent from where they lie if they are sent as they are, and
+     * nobody changes them before they have arrived: only an asynchronous other
+     * group would. */
     *self = (coh_inbox){ .plan = plan,
                          .roles = roles,
                          .shard = shard,
+                         .format = (coh_wire_kind)config->exchange.push,
                          .timeout_s = config->exchange.timeout,
-                         .copies = plan->groups > 1 && !gathers,
+                         .copies = (plan->groups > 1 && !gathers) ||
+                                   config->exchange.reply != COH_WIRE_FLOAT32,
                          .depth = depth_of(config, plan, roles->mine.server),
                          .room = room_of(plan, roles->mine.server) };
     self->ncorners = plan->groups * plan->speakers;
@@ -252,6 +259,15 @@ static void add_one(coh_inbox *self, parcel *p)
                                                  p->reply.staleness });
 }
 
+/* The gradient that has come, as float32. */
+static void unpack(coh_inbox *self, parcel *p)
+{
+    coh_narrow_unpack(self->format, (float)p->push.scale,
+                      coh_narrow_place(self->format, p->data, self->room),
+                      coh_plan_block(self->plan, p->push.block).count, p->data);
+    coh_narrowed_add(&self->pushed, &p->push.narrowed);
+}
+
 /* A push that has come: apply it, or keep it for when others have. */
 static coh_status take(coh_inbox *self, corner *c, parcel *p, coh_err *err)
 {
@@ -265,7 +281,10 @@ static coh_status take(coh_inbox *self, corner *c, parcel *p, coh_err *err)
     p->reply.staleness = 0;
     if (p->push.groups == 0 || self->is_released) {
         p->is_done = true;
-    } else if (self->gather == NULL) {
+        return COH_OK;
+    }
+    unpack(self, p);
+    if (self->gather == NULL) {
         add_one(self, p);
     } else {
         const coh_gathered *items = coh_gather_add(
@@ -282,18 +301,23 @@ static coh_status take(coh_inbox *self, corner *c, parcel *p, coh_err *err)
 static void answer(coh_inbox *self, const corner *c, parcel *p)
 {
     const int64_t block = p->push.block;
-    const size_t bytes =
-        (size_t)coh_plan_block(self->plan, block).count * sizeof(float);
+    const int64_t count = coh_plan_block(self->plan, block).count;
+    const coh_wire_kind format = (coh_wire_kind)p->push.answer;
     float *weights = coh_shard_block(self->shard, block);
 
     p->reply.membership = p->push.membership;
     p->reply.block = block;
     p->reply.version = coh_shard_version(self->shard, block);
-    if (self->copies)
-        weights = memcpy(p->data, weights, bytes);
+    p->reply.scale = 1;
+    if (self->copies) {
+        p->reply.scale = (double)coh_narrow_pack(format, weights, count,
+                                                 p->data, &self->answered);
+        weights = p->data;
+    }
     const coh_xfer_part parts[] = {
         { COH_XFER_SEND, c->rank, COH_TAG_REPLY, &p->reply, sizeof p->reply },
-        { COH_XFER_SEND, c->rank, COH_TAG_WEIGHTS, weights, (int64_t)bytes },
+        { COH_XFER_SEND, c->rank, COH_TAG_WEIGHTS, weights,
+          coh_narrow_bytes(format, count) },
     };
     p->out = coh_xfer_begin(self->roles->world, parts, 2);
 }
@@ -361,6 +385,16 @@ void coh_inbox_release(coh_inbox *self)
 int64_t *coh_inbox_staleness(coh_inbox *self)
 {
     return self->staleness;
+}
+
+coh_narrowed coh_inbox_pushed(const coh_inbox *self)
+{
+    return self->pushed;
+}
+
+coh_narrowed coh_inbox_answered(const coh_inbox *self)
+{
+    return self->answered;
 }
 
 double coh_inbox_busy_s(const coh_inbox *self)

@@ -114,6 +114,8 @@ static coh_server_load own_load(const server *self)
         .rank = self->setup.roles->rank,
         .bytes = coh_shard_count(self->shard) * (int64_t)sizeof(float),
         .busy_s = coh_inbox_busy_s(self->inbox),
+        .pushed = coh_inbox_pushed(self->inbox),
+        .answered = coh_inbox_answered(self->inbox),
     };
 }
 
@@ -132,7 +134,8 @@ static coh_status collect_load(server *self, int s, int64_t *bins,
                          "a server's staleness", err);
     for (int64_t i = 0; status == COH_OK && i < bytes / 8; i++)
         out->staleness[i] += bins[i];
-    out->loads[s] = (coh_server_load){ rank, answer.bytes, answer.busy_s };
+    out->loads[s] = (coh_server_load){ rank, answer.bytes, answer.busy_s,
+                                       answer.pushed, answer.answered };
     return status;
 }
 
@@ -196,6 +199,8 @@ static coh_status obey(server *self, bool *is_over, coh_err *err)
     const coh_server_load load = own_load(self);
     answer.bytes = load.bytes;
     answer.busy_s = load.busy_s;
+    answer.pushed = load.pushed;
+    answer.answered = load.answered;
     *is_over = true;
     coh_status status = send_answer(self, &answer, err);
     if (status == COH_OK)

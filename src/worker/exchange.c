@@ -187,7 +187,7 @@ static void begin_sum(coh_exchange *self, block *it)
 static void use_sum(coh_exchange *self, int64_t b)
 {
     const block *it = &self->blocks[b];
-    const float *gradient = self->gradient + it->range.first;
+    float *gradient = self->gradient + it->range.first;
 
     if (self->trips != NULL && !coh_trips_speaks(self->trips, b))
         return;
@@ -204,7 +204,7 @@ static void use_sum(coh_exchange *self, int64_t b)
                             .clock = self->grant.clock,
                             .groups = self->grant.groups,
                             .weight = is_finite ? self->parts[0] : 0 };
-    coh_trips_push(self->trips, b, &head, gradient, it->range.count);
+    coh_trips_push(self->trips, b, &head, gradient);
 }
 
 /* Begin sums whose gradients are complete, a few at a time, and use those that
@@ -311,16 +311,15 @@ coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
 
 /* --- weights without gradients ------------------------------------------- */
 
-coh_status coh_exchange_pull(coh_exchange *self, coh_err *err)
+coh_status coh_exchange_pull(coh_exchange *self, bool exact, coh_err *err)
 {
     coh_status status = coh_exchange_settle(self, err);
 
     if (status != COH_OK || self->trips == NULL)
         return status;
     for (int64_t b = 0; b < self->nblocks; b++) {
-        const coh_push head = { .groups = 0 };
         if (coh_trips_speaks(self->trips, b))
-            coh_trips_push(self->trips, b, &head, NULL, 0);
+            coh_trips_pull(self->trips, b, exact);
     }
     status = coh_trips_back(self->trips, err);
     return status == COH_OK ? coh_exchange_settle(self, err) : status;

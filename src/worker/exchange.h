@@ -78,9 +78,10 @@ coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
 /* Wait for all weights. Fails with COH_E_PEER. */
 coh_status coh_exchange_settle(coh_exchange *self, coh_err *err);
 
-/* With servers: fresh weights[P]. Without: nothing to do. Settles first. Fails
- * with COH_E_PEER. */
-coh_status coh_exchange_pull(coh_exchange *self, coh_err *err);
+/* With servers: fresh weights[P], as a step would get them, or exact: float32
+ * whatever exchange.reply, to evaluate. Without: nothing to do. Settles first.
+ * Fails with COH_E_PEER. */
+coh_status coh_exchange_pull(coh_exchange *self, bool exact, coh_err *err);
 
 /* The root's weights[P] to all members. Fails with COH_E_PEER. */
 coh_status coh_exchange_spread(coh_exchange *self, coh_err *err);

@@ -19,6 +19,7 @@ struct coh_trips {
     const coh_plan *plan;
     const coh_roles *roles;
     float *weights;
+    coh_wire_kind push, reply; /* how gradients go, and weights come */
     coh_wait wait;
     int64_t nblocks;
     trip *trips;        /* [nblocks], owned */
@@ -47,6 +48,8 @@ coh_status coh_trips_new(const coh_config *config, const coh_plan *plan,
     *self = (coh_trips){ .plan = plan,
                          .roles = roles,
                          .weights = weights,
+                         .push = (coh_wire_kind)config->exchange.push,
+                         .reply = (coh_wire_kind)config->exchange.reply,
                          .wait = { config->exchange.timeout, 0 },
                          .nblocks = plan->nblocks,
                          .trips = trips,
@@ -75,28 +78,57 @@ bool coh_trips_speaks(const coh_trips *self, int64_t block)
     return self->roles->mine.member == self->trips[block].speaker;
 }
 
-void coh_trips_push(coh_trips *self, int64_t block, const coh_push *head,
-                    const float *gradient, int64_t count)
+/* Where a block's weights are, and where its answer arrives: at the end of
+ * them, to be unpacked where it lies. */
+static float *weights_of(const coh_trips *self, const trip *it)
 {
-    trip *it = &self->trips[block];
-    const int64_t version = it->reply.version;
+    return self->weights + it->range.first;
+}
 
-    it->push = *head;
+static void *place_of(const coh_trips *self, const trip *it)
+{
+    return coh_narrow_place((coh_wire_kind)it->push.answer,
+                            weights_of(self, it), it->range.count);
+}
+
+/* Send it->push with so many bytes of gradient, be ready for the answer. */
+static void begin(coh_trips *self, trip *it, void *gradient, int64_t bytes)
+{
     it->push.group = self->roles->mine.group;
-    it->push.block = block;
-    it->push.version = version;
+    it->push.block = it - self->trips;
+    it->push.version = it->reply.version;
     const coh_xfer_part parts[] = {
         { COH_XFER_RECV, it->server_rank, COH_TAG_REPLY, &it->reply,
           sizeof it->reply },
-        { COH_XFER_RECV, it->server_rank, COH_TAG_WEIGHTS,
-          self->weights + it->range.first,
-          it->range.count * (int64_t)sizeof(float) },
+        { COH_XFER_RECV, it->server_rank, COH_TAG_WEIGHTS, place_of(self, it),
+          coh_narrow_bytes((coh_wire_kind)it->push.answer, it->range.count) },
         { COH_XFER_SEND, it->server_rank, COH_TAG_PUSH, &it->push,
           sizeof it->push },
-        { COH_XFER_SEND, it->server_rank, COH_TAG_GRADIENT, (void *)gradient,
-          count * (int64_t)sizeof(float) },
+        { COH_XFER_SEND, it->server_rank, COH_TAG_GRADIENT, gradient, bytes },
     };
     it->answer = coh_xfer_begin(self->roles->world, parts, 4);
+}
+
+void coh_trips_push(coh_trips *self, int64_t block, const coh_push *head,
+                    float *gradient)
+{
+    trip *it = &self->trips[block];
+    const int64_t count = it->range.count;
+
+    it->push = *head;
+    it->push.answer = self->reply;
+    it->push.narrowed = (coh_narrowed){ 0 };
+    it->push.scale = (double)coh_narrow_pack(self->push, gradient, count,
+                                             gradient, &it->push.narrowed);
+    begin(self, it, gradient, coh_narrow_bytes(self->push, count));
+}
+
+void coh_trips_pull(coh_trips *self, int64_t block, bool exact)
+{
+    trip *it = &self->trips[block];
+
+    it->push = (coh_push){ .answer = exact ? COH_WIRE_FLOAT32 : self->reply };
+    begin(self, it, NULL, 0);
 }
 
 static bool has_come(coh_xfer *xfer)
@@ -115,7 +147,7 @@ static bool see_answers(coh_trips *self)
     return self->answered < before;
 }
 
-/* Wait for an answer. What comes meanwhile comes by our polling: while it does,
+/* Wait for an answer, and take it. What comes meanwhile comes by our polling: while it does,
  * and a moment longer, this does not sleep more from look to look. */
 static coh_status finish_answer(coh_trips *self, trip *it, coh_err *err)
 {
@@ -131,8 +163,13 @@ static coh_status finish_answer(coh_trips *self, trip *it, coh_err *err)
             last_s = now_s;
     }
     self->wait.waited_s += now_s - since_s;
-    return coh_xfer_wait(&it->answer, &self->wait, "new weights from a server",
-                         err);
+    const coh_status status = coh_xfer_wait(&it->answer, &self->wait,
+                                            "new weights from a server", err);
+    if (status == COH_OK)
+        coh_narrow_unpack((coh_wire_kind)it->push.answer,
+                          (float)it->reply.scale, place_of(self, it),
+                          it->range.count, weights_of(self, it));
+    return status;
 }
 
 static void begin_spread(coh_trips *self, trip *it)

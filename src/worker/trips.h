@@ -6,10 +6,13 @@
  * its answer is here and all before it were spread, since collectives must begin
  * in one order on all members. Blocks that nobody pushed are spread as they are.
  *
- *     new -> { push* -> back -> wait* }* -> destroy
+ *     new -> { push* | pull* -> back -> wait* }* -> destroy
+ *
+ * On their way gradients are what exchange.push says, and weights what
+ * exchange.reply says (narrow.h); both are float32 in the group.
  *
  * back() and wait() are collective over the group, in the same order on all
- * members; push() is the speaker's alone.
+ * members; push() and pull() are the speaker's alone.
  * Threads: one caller.
  */
 #ifndef COH_WORKER_TRIPS_H
@@ -30,11 +33,15 @@ void coh_trips_destroy(coh_trips **self);
 /* Is this member the one that pushes the block? */
 bool coh_trips_speaks(const coh_trips *self, int64_t block);
 
-/* Send a head and gradient[count], of the block's size or 0 for a pull, and be
- * ready for the answer. Of the head: what the step decides; the rest is filled
- * in. gradient is borrowed until the block is back. */
+/* Send a head and the block's gradient, and be ready for the answer. Of the
+ * head: what the step decides; the rest is filled in. gradient is borrowed until
+ * the block is back, and used up: it is made narrow where it lies. */
 void coh_trips_push(coh_trips *self, int64_t block, const coh_push *head,
-                    const float *gradient, int64_t count);
+                    float *gradient);
+
+/* Ask for the block's weights as they are now. exact: float32, whatever
+ * exchange.reply. */
+void coh_trips_pull(coh_trips *self, int64_t block, bool exact);
 
 /* All are pushed that will be: they come back. Fails with COH_E_PEER. */
 coh_status coh_trips_back(coh_trips *self, coh_err *err);

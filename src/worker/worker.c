@@ -236,7 +236,7 @@ static coh_status evaluate(worker *self, const coh_grant *grant,
     const bool selects = setup->config->eval.select == COH_SELECT_BEST;
     coh_evaluation e = { .accuracy = -1, .auc = -1 };
 
-    coh_status mine = coh_exchange_pull(self->exchange, err);
+    coh_status mine = coh_exchange_pull(self->exchange, true, err);
     if (mine == COH_E_PEER)
         return mine;
     if (is_test && selects)
@@ -251,7 +251,7 @@ static coh_status evaluate(worker *self, const coh_grant *grant,
         mine = check_loss(grant, e.loss, err);
     if (mine == COH_OK && !is_test && selects)
         keep_best(self, grant, &e);
-    if (!is_test && coh_exchange_pull(self->exchange, err) == COH_E_PEER)
+    if (!is_test && coh_exchange_pull(self->exchange, false, err) == COH_E_PEER)
         return COH_E_PEER; /* what was measured is old by now */
     report->samples = e.samples;
     report->loss = e.loss;
@@ -391,7 +391,7 @@ coh_status coh_worker_run(const coh_worker_setup *setup, coh_err *err)
         status = make_parts(&self, err);
     status = coh_agree(setup->roles->world, status, err);
     if (status == COH_OK)
-        status = coh_exchange_pull(self.exchange, err);
+        status = coh_exchange_pull(self.exchange, false, err);
     if (status == COH_OK)
         status = coh_lead_report(self.lead, &ready, err);
     if (status == COH_OK)
