@@ -9,6 +9,7 @@
 #include "cli/job.h"
 #include "common/json.h"
 #include "common/mpi_check.h"
+#include "common/narrow.h"
 #include "common/xfer.h"
 
 static const int sizes_mib[] = { 4, 16, 64, 256, 512 };
@@ -50,6 +51,16 @@ static int workers(const exchange_bench *self)
     return self->job.plan.groups * self->job.plan.group_size;
 }
 
+static const char *push_name(const exchange_bench *self)
+{
+    return coh_narrow_name((coh_wire_kind)self->job.config->exchange.push);
+}
+
+static const char *reply_name(const exchange_bench *self)
+{
+    return coh_narrow_name((coh_wire_kind)self->job.config->exchange.reply);
+}
+
 /* --- for people ---------------------------------------------------------- */
 
 static void print(const exchange_bench *self)
@@ -61,6 +72,10 @@ static void print(const exchange_bench *self)
            plan->group_size == 1 ? "" : "s", plan->servers,
            plan->servers == 1 ? "" : "s", self->job.threads,
            self->job.threads == 1 ? "" : "s");
+    if (plan->servers > 0)
+        printf("wire        gradients %s, weights %s; GB/s count 4 bytes a "
+               "parameter\n",
+               push_name(self), reply_name(self));
     printf("memcpy      %.1f GB/s, one thread of rank 0\n\n",
            self->memcpy_gb_s);
     printf("  %5s %6s %8s %8s %9s %10s %10s %7s %9s\n", "MiB", "ranks",
@@ -119,6 +134,8 @@ static void print_json(const exchange_bench *self)
     coh_json_int(&json, "group_size", self->job.plan.group_size);
     coh_json_int(&json, "servers", self->job.plan.servers);
     coh_json_int(&json, "threads", self->job.threads);
+    coh_json_text(&json, "push", push_name(self));
+    coh_json_text(&json, "reply", reply_name(self));
     coh_json_real(&json, "memcpy_gb_s", self->memcpy_gb_s);
     coh_json_open(&json, "rows", '[');
     for (int i = 0; i < self->nrows; i++)

@@ -9,6 +9,7 @@
 #include "cli/memory_plan.h"
 #include "common/json.h"
 #include "common/model.h"
+#include "common/narrow.h"
 #include "common/optim/momentum.h"
 #include "common/plan.h"
 
@@ -17,7 +18,8 @@ static const double MIB = 1024.0 * 1024.0;
 
 /* What is printed, besides config, model and plan. */
 typedef struct estimate {
-    int64_t bytes_per_server; /* parameters of the fullest server */
+    int64_t bytes_per_server;        /* parameters of the fullest server */
+    int64_t push_bytes, reply_bytes; /* of a group, a step */
     coh_memory_plan memory;
     char launch[512];
 } estimate;
@@ -27,8 +29,14 @@ static coh_status make_estimate(const coh_args *args, const coh_config *config,
                                 estimate *out, coh_err *err)
 {
     *out = (estimate){ 0 };
-    if (plan->servers > 0)
+    if (plan->servers > 0) {
+        const int64_t all = plan->parameters;
         out->bytes_per_server = FLOAT_BYTES * coh_plan_fullest(plan);
+        out->push_bytes =
+            coh_narrow_bytes((coh_wire_kind)config->exchange.push, all);
+        out->reply_bytes =
+            coh_narrow_bytes((coh_wire_kind)config->exchange.reply, all);
+    }
     snprintf(out->launch, sizeof out->launch, "srun -n %d cohort train %.400s",
              coh_plan_ranks(plan), args->target);
     return coh_memory_predict(config, model, plan, &out->memory, err);
@@ -118,6 +126,16 @@ static void print_server_ranks(const coh_plan *plan)
     printf("\n");
 }
 
+static void print_wire(const coh_config *config, const estimate *e)
+{
+    printf("wire        a group pushes %.3f MiB of gradients (%s) a step, and "
+           "gets %.3f MiB of weights (%s)\n",
+           (double)e->push_bytes / MIB,
+           coh_narrow_name((coh_wire_kind)config->exchange.push),
+           (double)e->reply_bytes / MIB,
+           coh_narrow_name((coh_wire_kind)config->exchange.reply));
+}
+
 static void print_text(const coh_config *config, const coh_model *model,
                        const coh_plan *plan, const estimate *e)
 {
@@ -139,9 +157,11 @@ static void print_text(const coh_config *config, const coh_model *model,
            plan->group_size, plan->group_size == 1 ? "" : "s", plan->servers,
            plan->servers == 1 ? "" : "s", plan->step_samples);
     print_server_ranks(plan);
-    if (plan->servers > 0)
+    if (plan->servers > 0) {
         printf("server      %.3f MiB of parameters at most\n",
                (double)e->bytes_per_server / MIB);
+        print_wire(config, e);
+    }
     print_optimizer(config);
     print_memory(&e->memory, plan->servers > 0);
     printf("launch      %s\n", e->launch);
@@ -218,6 +238,8 @@ static void print_json(const coh_config *config, const coh_model *model,
     coh_json_int(&json, "step_samples", plan->step_samples);
     coh_json_int(&json, "blocks", plan->nblocks);
     coh_json_int(&json, "bytes_per_server", e->bytes_per_server);
+    coh_json_int(&json, "push_bytes", e->push_bytes);
+    coh_json_int(&json, "reply_bytes", e->reply_bytes);
     coh_json_int(&json, "memory_per_worker", coh_memory_sum(&memory->worker));
     coh_json_int(&json, "memory_per_server", coh_memory_sum(&memory->server));
     coh_json_open(&json, "memory", '{');
