@@ -160,7 +160,7 @@ typedef struct coh_config {
         int rule, schedule, staleness;
         bool momentum_auto;
         double rate, momentum, momentum_auto_factor, trust, beta1, beta2,
-            epsilon, weight_decay;
+            epsilon, weight_decay, clip_norm;
         double warmup, step_every, step_factor, final_rate;
     } optimizer;
     struct {

@@ -102,6 +102,21 @@ static void check_training(coh_reader *self)
                "epochs: 10");
 }
 
+/* Policy sync: a gradient is that of all groups, and no group knows its norm. */
+static void check_clip(coh_reader *self)
+{
+    const coh_config *config = self->config;
+
+    if (config->optimizer.clip_norm > 0 && config->groups > 1 &&
+        config->policy == COH_POLICY_SYNC &&
+        is_sound(self, AT(optimizer.clip_norm)) && is_sound(self, AT(groups)) &&
+        is_sound(self, AT(policy)))
+        refuse(self, AT(optimizer.clip_norm), 0,
+               "no group knows the norm of the sum that policy: sync makes of "
+               "all; write clip_norm: 0, or groups: 1 with a larger "
+               "group_size");
+}
+
 /* What optimizer.rule can be combined with: the table of docs/rules.md. */
 static void check_rule(coh_reader *self)
 {
@@ -229,6 +244,7 @@ void coh_config_check(coh_reader *reader)
 {
     check_training(reader);
     check_rule(reader);
+    check_clip(reader);
     check_run(reader);
     check_data(reader);
     check_select(reader);

@@ -80,6 +80,9 @@
     REAL("optimizer.weight_decay", optimizer.weight_decay, 0, 0, 1e3, "",      \
          "this times the weights is added to the gradient; adamw "             \
          "and lamb: to the update")                                            \
+    REAL("optimizer.clip_norm", optimizer.clip_norm, 0, 0, 1e30, "",           \
+         "a group's mean gradient that is longer is scaled to this norm; 0 "   \
+         "is any length. It is sent when all of it is known, after backward")  \
     ENUM("optimizer.staleness", optimizer.staleness, 0, "none|inverse",        \
          "inverse: the rate of a gradient is divided by how many updates it "  \
          "comes late")                                                         \

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/optim/clip.h"
 #include "common/optim/squares.h"
 #include "common/xfer.h"
 #include "worker/trips.h"
@@ -28,6 +29,7 @@ struct coh_exchange {
     coh_shard *shard; /* without servers */
     coh_trips *trips; /* with servers, owned; else NULL */
     float *weights, *gradient;
+    double most_norm; /* of a gradient; 0: any */
     coh_wait wait;
     int64_t nblocks;
     block *blocks; /* [nblocks], owned */
@@ -84,6 +86,7 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             .shard = shard,
                             .weights = weights,
                             .gradient = gradient,
+                            .most_norm = config->optimizer.clip_norm,
                             .wait = { config->exchange.timeout, 0 },
                             .nblocks = plan->nblocks,
                             .blocks = blocks };
@@ -181,33 +184,60 @@ static void begin_sum(coh_exchange *self, block *it)
                                         it->speaker, gradient, it->range.count);
 }
 
-/* The sum of block b is made: apply it, or send it to its server. One that is
- * not finite is left out; where other groups wait for the push (policy sync) it
- * goes with weight 0. */
-static void use_sum(coh_exchange *self, int64_t b)
+static bool is_used_here(const coh_exchange *self, int64_t b)
+{
+    return self->trips == NULL || coh_trips_speaks(self->trips, b);
+}
+
+/* Apply the sum of a block that is used here, or send it to its server. */
+static void use_sum(coh_exchange *self, int64_t b, double weight)
 {
     const block *it = &self->blocks[b];
     float *gradient = self->gradient + it->range.first;
 
-    if (self->trips != NULL && !coh_trips_speaks(self->trips, b))
-        return;
-    const bool is_finite =
-        coh_squares_add(self->statistics, it->range, gradient, &self->squares);
-    if (!is_finite && self->grant.groups <= 1)
-        return;
     if (self->shard != NULL) {
-        coh_shard_apply(self->shard, b, gradient, self->parts[0],
+        coh_shard_apply(self->shard, b, gradient, weight,
                         coh_schedule_rate(self->schedule, self->grant.clock));
         return;
     }
     const coh_push head = { .step = self->grant.step,
                             .clock = self->grant.clock,
                             .groups = self->grant.groups,
-                            .weight = is_finite ? self->parts[0] : 0 };
+                            .weight = weight };
     coh_trips_push(self->trips, b, &head, gradient);
 }
 
-/* Begin sums whose gradients are complete, a few at a time, and use those that
+/* The sum of block b is made. One that is not finite is left out; where other
+ * groups wait for the push (policy sync) it goes with weight 0. If all are to
+ * be clipped, they are used when all are made. */
+static void take_sum(coh_exchange *self, int64_t b)
+{
+    const block *it = &self->blocks[b];
+
+    if (!is_used_here(self, b))
+        return;
+    const bool is_finite =
+        coh_squares_add(self->statistics, it->range,
+                        self->gradient + it->range.first, &self->squares);
+    if (self->most_norm == 0 && (is_finite || self->grant.groups > 1))
+        use_sum(self, b, is_finite ? self->parts[0] : 0);
+}
+
+/* All sums are made, and norm, of all of them together, is finite. */
+static void use_clipped(coh_exchange *self, double norm)
+{
+    const double factor = coh_clip_factor(self->most_norm, norm);
+
+    for (int64_t b = self->nblocks - 1; b >= 0; b--) {
+        const coh_range range = self->blocks[b].range;
+        if (!is_used_here(self, b))
+            continue;
+        coh_clip(self->statistics, range, factor, self->gradient + range.first);
+        use_sum(self, b, self->parts[0]);
+    }
+}
+
+/* Begin sums whose gradients are complete, a few at a time, and take those that
  * are made, in that order. `all`: wait for them. */
 static coh_status sum_up(coh_exchange *self, bool all, coh_err *err)
 {
@@ -224,7 +254,7 @@ static coh_status sum_up(coh_exchange *self, bool all, coh_err *err)
             coh_xfer_wait(&it->sum, &self->wait, "a gradient sum", err);
         if (status != COH_OK)
             return status;
-        use_sum(self, --self->made);
+        take_sum(self, --self->made);
     }
 }
 
@@ -302,6 +332,8 @@ coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
     *norm = group->weight > 0 ? sqrt(self->squares) / group->weight : 0;
     if (status != COH_OK || self->is_void)
         return status;
+    if (self->most_norm > 0 && isfinite(*norm))
+        use_clipped(self, *norm);
     if (self->trips != NULL)
         status = coh_trips_back(self->trips, err);
     if (status == COH_OK && !isfinite(self->squares))

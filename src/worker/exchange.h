@@ -14,6 +14,9 @@
  *
  *     new -> pull -> { begin -> { need -> have } -> end }* -> settle -> destroy
  *
+ * Where gradients are clipped by their norm (optimizer.clip_norm) nothing is
+ * applied or pushed before all sums are made: they are in end().
+ *
  * need() and have() are for the compute's watch (compute.h); what fails there is
  * told by the next call that can. Between end() and settle(), weights may only
  * be read behind need(): settle() before anything else reads them.
@@ -66,11 +69,12 @@ void coh_exchange_have(coh_exchange *self, int64_t first);
 /* Wait until all sums are made, and all blocks applied or under way to their
  * servers. *sums, the member's, become the group's, and *group its parts
  * together. *norm: L2 norm of the group's mean gradient, without running
- * statistics. If a member failed, nothing was exchanged; nor if the weight is
+ * statistics, before it is clipped. If a member failed, nothing was exchanged; nor if the weight is
  * 0, unless other groups take the step too (grant->groups > 1): they wait for
  * the push.
  * Fails with COH_E_PEER, and on all members with COH_E_DIVERGED if the gradient
- * is not finite: this group's part of such blocks is not applied. */
+ * is not finite: this group's part of such blocks is not applied; with
+ * optimizer.clip_norm, of none. */
 coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
                             coh_exchange_part *group, double *norm,
                             coh_err *err);

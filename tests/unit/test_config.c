@@ -240,6 +240,10 @@ static const struct {
       "write exchange: {placement: layer}" },
     { "optimizer: {rule: lamb}\nexchange: {placement: x}\n" DATA MODEL,
       "exchange.placement: 'x' is none of balanced, layer" },
+    { "groups: 2\nservers: 1\npolicy: sync\noptimizer: {clip_norm: 1}\n" DATA
+          MODEL,
+      "job.yaml:4:24: optimizer.clip_norm: no group knows the norm of the sum "
+      "that policy: sync makes of all; write clip_norm: 0, or groups: 1" },
     { "train: {epochs: 0}\n" DATA MODEL,
       "job.yaml:1:17: train.epochs: 0 with train.steps 0 has no end" },
     { "run: {name: a/b}\n" DATA MODEL, "job.yaml:1:13: run.name: 'a/b' cannot "

@@ -112,6 +112,7 @@ START_TEST(a_written_config_loads_to_the_same)
         "  momentum_auto: yes, momentum_auto_factor: 2, staleness: inverse, "
         "trust: 5,\n"
         "  beta2: 0.2, epsilon: 1.2345678901234567e-9, weight_decay: 3,\n"
+        "  clip_norm: 6,\n"
         "  schedule: step, warmup: 4, step_every: 5, step_factor: 0.7,\n"
         "  final_rate: 0.1}\n"
         "data: {kind: hdf5, train: [a, b], train_labels: c, validation: d,\n"
