@@ -135,8 +135,7 @@ static coh_status make_worker(trial *self, coh_err *err)
         coh_model_init(model, (uint64_t)setup->config->run.seed, self->weights);
     return coh_exchange_new(setup->config, &self->plan, setup->roles,
                             &self->schedule, &model->statistics, self->shard,
-                            self->weights, self->gradient, &self->exchange,
-                            err);
+                            self->weights, &self->exchange, err);
 }
 
 /* Where nothing is computed weights stay 0: nobody looks. */
@@ -217,7 +216,7 @@ static coh_status step(trial *self, int n, coh_err *err)
     coh_step_sums sums = { 0 };
     double norm;
 
-    coh_exchange_begin(self->exchange, &grant, mine);
+    coh_exchange_begin(self->exchange, &grant, mine, self->gradient);
     if (self->setup->compute != NULL)
         compute(self, &watch, &sums);
     else

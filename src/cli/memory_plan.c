@@ -12,6 +12,7 @@
 #include "server/inbox.h"
 #include "worker/dataset.h"
 #include "worker/exchange.h"
+#include "worker/gradient.h"
 #include "worker/nn/measure.h"
 #include "worker/nn/net.h"
 
@@ -93,7 +94,7 @@ void coh_memory_count(const coh_config *config, const coh_model *model,
     *out = (coh_memory_plan){ 0 };
     out->worker = (coh_memory_parts){
         .parameters = all,
-        .gradient = all,
+        .gradient = all * coh_gradient_vectors(config->train.accumulate > 1),
         .optimizer = plan->servers > 0 ? 0 : slots * all,
         .images = image_bytes(config, model, plan, evaluated),
         .exchange = exchange_bytes(config, plan),

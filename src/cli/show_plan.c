@@ -267,7 +267,7 @@ static coh_status show(const coh_args *args, const coh_config *config,
     if (status == COH_OK)
         status = coh_plan_make(config, model, args->ranks, &plan, err);
     if (status == COH_OK)
-        status = coh_model_check_share(model, coh_plan_least_share(&plan), err);
+        status = coh_model_check_share(model, coh_plan_least_batch(&plan), err);
     if (status == COH_OK)
         status = make_estimate(args, config, model, &plan, &e, err);
     if (status == COH_OK && args->json)

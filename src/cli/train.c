@@ -227,7 +227,7 @@ static coh_status prepare(training *self, const coh_args *args, coh_err *err)
     coh_status status = coh_job_load(job, args, read_file, err);
     if (status == COH_OK)
         status = coh_model_check_share(job->model,
-                                       coh_plan_least_share(&job->plan), err);
+                                       coh_plan_least_batch(&job->plan), err);
     if (status == COH_OK)
         status = coh_job_open_data(job, true, err);
     if (status != COH_OK)

@@ -153,7 +153,7 @@ typedef struct coh_config {
         double time_limit, report_every;
     } run;
     struct {
-        int64_t batch, group_batch, steps;
+        int64_t batch, group_batch, accumulate, steps;
         double epochs;
     } train;
     struct {

@@ -29,7 +29,8 @@ static void find_needs(coh_model *self)
 static int64_t largest_batch(const coh_config *config)
 {
     const int64_t members = config->group_size > 0 ? config->group_size : 1;
-    const int64_t split = config->train.group_batch / members;
+    const int64_t split =
+        config->train.group_batch / members / config->train.accumulate;
     const int64_t train = split > 0 ? split : config->train.batch;
 
     const int64_t most =

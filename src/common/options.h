@@ -50,9 +50,12 @@
          "time between two progress lines")                                    \
     ROOM("train", "what is trained on, and for how long")                      \
     INT("train.batch", train.batch, 32, 1, 1000000, "samples",                 \
-        "samples a worker takes a step")                                       \
+        "samples a worker calculates at once; its step, but for accumulate")   \
     INT("train.group_batch", train.group_batch, 0, 0, INT32_MAX, "samples",    \
         "samples a group takes a step, split over its workers; 0 uses batch")  \
+    INT("train.accumulate", train.accumulate, 1, 1, 4096, "batches",           \
+        "batches whose gradients a worker adds up for one step and exchange; " \
+        "group_batch is split into as many")                                   \
     REAL("train.epochs", train.epochs, 10, 0, 1e9, "epochs",                   \
          "passes over the training set, all groups together")                  \
     INT("train.steps", train.steps, 0, 0, INT64_MAX, "steps",                  \

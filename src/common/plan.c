@@ -138,12 +138,13 @@ coh_status coh_plan_make(const coh_config *config, const coh_model *model,
                         plan.servers, parameters);
 
     plan.group_size = (int)size;
-    plan.batch = config->train.group_batch > 0
+    plan.share = config->train.group_batch > 0
                      ? ceil_div(config->train.group_batch, size)
-                     : config->train.batch;
+                     : config->train.batch * config->train.accumulate;
+    plan.batch = ceil_div(plan.share, config->train.accumulate);
     plan.step_samples = config->train.group_batch > 0
                             ? config->train.group_batch
-                            : config->train.batch * size;
+                            : plan.share * size;
     plan.update_samples =
         plan.step_samples *
         (config->policy == COH_POLICY_SYNC ? config->groups : 1);
@@ -298,17 +299,39 @@ int64_t coh_plan_fullest(const coh_plan *self)
     return most;
 }
 
-coh_range coh_plan_share(const coh_plan *self, int member, int64_t samples)
+/* Of `samples`, filled into places of size `most` in turn, those in number
+ * `index`. */
+static coh_range fill(int64_t samples, int64_t most, int64_t index)
 {
-    int64_t first = member * self->batch;
+    int64_t first = index * most;
     if (first > samples)
         first = samples;
     const int64_t left = samples - first;
 
-    return (coh_range){ first, left < self->batch ? left : self->batch };
+    return (coh_range){ first, left < most ? left : most };
 }
 
-int64_t coh_plan_least_share(const coh_plan *self)
+coh_range coh_plan_share(const coh_plan *self, int member, int64_t samples)
 {
-    return (self->step_samples - 1) % self->batch + 1;
+    return fill(samples, self->share, member);
+}
+
+int64_t coh_plan_batches(const coh_plan *self, int64_t samples)
+{
+    return samples > 0 ? ceil_div(samples, self->batch) : 1;
+}
+
+coh_range coh_plan_batch(const coh_plan *self, int64_t samples, int64_t index)
+{
+    return fill(samples, self->batch, index);
+}
+
+int64_t coh_plan_least_batch(const coh_plan *self)
+{
+    /* The last batches of a full share, and of the last member that has any. */
+    const int64_t full = (self->share - 1) % self->batch + 1;
+    const int64_t last =
+        ((self->step_samples - 1) % self->share) % self->batch + 1;
+
+    return full < last ? full : last;
 }

@@ -51,6 +51,8 @@ typedef struct coh_plan {
     int64_t nblocks;
     int64_t block_count;    /* parameters of the largest block */
     int64_t batch;          /* rows of a worker's batch */
+    int64_t share;          /* samples a worker takes a step, at most: of one
+                               batch, or of train.accumulate */
     int64_t step_samples;   /* samples a group takes a step, at most */
     int64_t update_samples; /* samples of one update: of a group's step, or with
                                 policy sync of a step of all groups */
@@ -99,10 +101,15 @@ int64_t coh_plan_owned_parameters(const coh_plan *self, int server);
 int64_t coh_plan_fullest(const coh_plan *self);
 
 /* What of a group's `samples` positions falls to `member`: each is filled up to
- * the batch in turn. count may be 0. */
+ * its share of a whole step in turn. count may be 0. */
 coh_range coh_plan_share(const coh_plan *self, int member, int64_t samples);
 
-/* The smallest share of a whole step, but for members that have none. */
-int64_t coh_plan_least_share(const coh_plan *self);
+/* The batches of a share of so many samples, filled up in turn: at least one,
+ * which may be empty; and the positions in number `index`, in the share. */
+int64_t coh_plan_batches(const coh_plan *self, int64_t samples);
+coh_range coh_plan_batch(const coh_plan *self, int64_t samples, int64_t index);
+
+/* The smallest batch of a whole step that is not empty. */
+int64_t coh_plan_least_batch(const coh_plan *self);
 
 #endif

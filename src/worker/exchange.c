@@ -28,7 +28,7 @@ struct coh_exchange {
     const coh_statistics *statistics;
     coh_shard *shard; /* without servers */
     coh_trips *trips; /* with servers, owned; else NULL */
-    float *weights, *gradient;
+    float *weights;
     double most_norm; /* of a gradient; 0: any */
     coh_wait wait;
     int64_t nblocks;
@@ -36,6 +36,7 @@ struct coh_exchange {
 
     /* The step under way. */
     coh_grant grant;
+    float *gradient;
     double parts[3];     /* weight, stop, failed: mine, then the group's */
     coh_xfer *parts_sum; /* on its way; NULL: they are the group's */
     bool is_void;        /* nothing is exchanged */
@@ -64,8 +65,7 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             const coh_roles *roles,
                             const coh_schedule *schedule,
                             const coh_statistics *statistics, coh_shard *shard,
-                            float *weights, float *gradient, coh_exchange **out,
-                            coh_err *err)
+                            float *weights, coh_exchange **out, coh_err *err)
 {
     coh_exchange *self = calloc(1, sizeof *self);
     block *blocks = calloc((size_t)plan->nblocks, sizeof *blocks);
@@ -85,7 +85,6 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             .statistics = statistics,
                             .shard = shard,
                             .weights = weights,
-                            .gradient = gradient,
                             .most_norm = config->optimizer.clip_norm,
                             .wait = { config->exchange.timeout, 0 },
                             .nblocks = plan->nblocks,
@@ -144,9 +143,10 @@ void coh_exchange_need(coh_exchange *self, int64_t end)
 /* --- gradients on their way out ------------------------------------------ */
 
 void coh_exchange_begin(coh_exchange *self, const coh_grant *grant,
-                        coh_exchange_part mine)
+                        coh_exchange_part mine, float *gradient)
 {
     self->grant = *grant;
+    self->gradient = gradient;
     self->parts[0] = mine.weight;
     self->parts[1] = mine.stop;
     self->parts[2] = mine.failed;

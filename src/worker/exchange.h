@@ -40,15 +40,13 @@ typedef struct coh_exchange coh_exchange;
  * our own has room for one. */
 enum { COH_SUMS_AT_ONCE = 16 };
 
-/* statistics of the model, weights[P], gradient[P] and shard (NULL with
- * servers; without, weights are the shard's values) are borrowed. Fails with
- * COH_E_NOMEM. */
+/* statistics of the model, weights[P] and shard (NULL with servers; without,
+ * weights are the shard's values) are borrowed. Fails with COH_E_NOMEM. */
 coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             const coh_roles *roles,
                             const coh_schedule *schedule,
                             const coh_statistics *statistics, coh_shard *shard,
-                            float *weights, float *gradient, coh_exchange **out,
-                            coh_err *err);
+                            float *weights, coh_exchange **out, coh_err *err);
 void coh_exchange_destroy(coh_exchange **self);
 
 /* A member's part of a step: its samples' weight, whether a signal asks to
@@ -58,9 +56,10 @@ typedef struct coh_exchange_part {
     bool stop, failed;
 } coh_exchange_part;
 
-/* Begin the step of a grant, before its forward. */
+/* Begin the exchange of a grant's step, before the forward of its last batch.
+ * gradient[P] is borrowed until the step is settled: its sums are made in it. */
 void coh_exchange_begin(coh_exchange *self, const coh_grant *grant,
-                        coh_exchange_part mine);
+                        coh_exchange_part mine, float *gradient);
 
 /* See coh_watch. */
 void coh_exchange_need(coh_exchange *self, int64_t end);

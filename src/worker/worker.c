@@ -11,6 +11,7 @@
 #include "common/mpi_check.h"
 #include "worker/evaluate.h"
 #include "worker/exchange.h"
+#include "worker/gradient.h"
 #include "worker/lead.h"
 #include "worker/loader.h"
 
@@ -19,11 +20,11 @@ typedef struct worker {
     coh_schedule schedule;
     coh_lead *lead;
     coh_loader *loader;
+    coh_gradient *gradient;
     coh_exchange *exchange;
     coh_shard *shard;   /* without servers: all weights; else NULL */
     float *own_weights; /* with servers: [P], owned; else NULL */
     float *weights;     /* [P] own_weights, or the shard's values */
-    float *gradient;    /* [P], owned */
     double best_score;  /* of the validation set; negative: none yet */
     coh_report report;  /* of the last step, while its weights come back */
     bool is_under_way;  /* they do: the report is not sent yet */
@@ -34,18 +35,33 @@ static bool is_root(const worker *self)
     return self->setup.roles->mine.member == 0;
 }
 
+static int64_t samples_here(const worker *self, const coh_grant *grant)
+{
+    return coh_plan_share(self->setup.plan, self->setup.roles->mine.member,
+                          grant->count)
+        .count;
+}
+
 /* Heard of a grant: let the loader read this member's share of it. */
 static coh_status read_ahead(void *user, const coh_grant *grant, coh_err *err)
 {
     worker *self = user;
+    const coh_plan *plan = self->setup.plan;
+    coh_status status = COH_OK;
 
     if (grant->kind != COH_GRANT_TRAIN)
         return COH_OK;
-    const coh_range share = coh_plan_share(
-        self->setup.plan, self->setup.roles->mine.member, grant->count);
-    const coh_piece piece = { (uint32_t)grant->epoch,
-                              grant->first + share.first, share.count };
-    return coh_loader_ask(self->loader, piece, err);
+    const coh_range share =
+        coh_plan_share(plan, self->setup.roles->mine.member, grant->count);
+    const int64_t batches = coh_plan_batches(plan, share.count);
+    for (int64_t i = 0; i < batches && status == COH_OK; i++) {
+        const coh_range batch = coh_plan_batch(plan, share.count, i);
+        const coh_piece piece = { (uint32_t)grant->epoch,
+                                  grant->first + share.first + batch.first,
+                                  batch.count };
+        status = coh_loader_ask(self->loader, piece, err);
+    }
+    return status;
 }
 
 /* The last step is over once its weights are here; the chief may know. */
@@ -71,26 +87,33 @@ static void have(void *user, int64_t first)
     coh_exchange_have(self->exchange, first);
 }
 
-/* Forward and backward on the next batch of the loader, with the exchange
- * beside. */
+/* Forward and backward on the loader's next batches, with the exchange beside.
+ * What the step weighs is known with the last of them. */
 static coh_status compute_step(worker *self, const coh_grant *grant,
                                coh_step_sums *sums, coh_err *err)
 {
-    const coh_compute *compute = self->setup.compute;
     const coh_watch watch = { self, need, have };
+    const int64_t batches =
+        coh_plan_batches(self->setup.plan, samples_here(self, grant));
+    float *gradient = coh_gradient_values(self->gradient);
     coh_exchange_part mine = { .stop =
                                    coh_signals_poll(self->setup.signals) != 0 };
-    coh_batch *batch = NULL;
 
-    const coh_status status = coh_loader_take(self->loader, &batch, err);
-    mine.failed = status != COH_OK;
-    mine.weight = status == COH_OK ? coh_batch_weight(batch) : 0;
-    coh_exchange_begin(self->exchange, grant, mine);
-    if (status != COH_OK)
-        return status;
-    compute->train(compute->self, batch, self->weights, self->gradient, sums,
-                   &watch);
-    coh_loader_give(self->loader, batch);
+    coh_gradient_begin(self->gradient);
+    for (int64_t i = 0; i < batches; i++) {
+        const bool is_last = i + 1 == batches;
+        coh_batch *batch = NULL;
+        const coh_status status = coh_loader_take(self->loader, &batch, err);
+        mine.failed = status != COH_OK;
+        mine.weight += status == COH_OK ? coh_batch_weight(batch) : 0;
+        if (is_last || mine.failed)
+            coh_exchange_begin(self->exchange, grant, mine, gradient);
+        if (mine.failed)
+            return status;
+        coh_gradient_add(self->gradient, self->setup.compute, batch, is_last,
+                         self->weights, sums, &watch);
+        coh_loader_give(self->loader, batch);
+    }
     return COH_OK;
 }
 
@@ -321,21 +344,22 @@ static coh_status make_weights(worker *self, coh_err *err)
     const int64_t count = setup->model->parameters;
     const coh_rule rule = coh_rule_of(setup->config);
 
-    self->gradient = coh_floats(count);
-    if (setup->plan->servers > 0)
-        self->own_weights = coh_floats(count);
-    if (self->gradient == NULL ||
-        (setup->plan->servers > 0 && self->own_weights == NULL))
+    coh_status status = coh_gradient_new(
+        count, setup->config->train.accumulate > 1, &self->gradient, err);
+    if (status != COH_OK)
+        return status;
+    if (setup->plan->servers > 0) {
+        self->weights = self->own_weights = coh_floats(count);
+        if (self->weights != NULL)
+            return COH_OK;
         return coh_fail(err, COH_E_NOMEM,
-                        "no memory for %lld weights and their gradient, %.3f "
-                        "GiB: use a smaller network, or fewer ranks a node",
-                        (long long)count, 8.0 * (double)count / (1 << 30));
-    self->weights = self->own_weights;
-    if (setup->plan->servers > 0)
-        return COH_OK;
+                        "no memory for %lld weights, %.3f GiB: use a smaller "
+                        "network, or fewer ranks a node",
+                        (long long)count, 4.0 * (double)count / (1 << 30));
+    }
 
-    coh_status status = coh_shard_new(
-        setup->plan, -1, &rule, &setup->model->statistics, &self->shard, err);
+    status = coh_shard_new(setup->plan, -1, &rule, &setup->model->statistics,
+                           &self->shard, err);
     if (status != COH_OK)
         return status;
     self->weights = coh_shard_values(self->shard);
@@ -357,10 +381,10 @@ static coh_status make_parts(worker *self, coh_err *err)
         setup->config->data.prefetch, (uint64_t)setup->config->run.seed, true,
         &self->loader, err);
     if (status == COH_OK)
-        status = coh_exchange_new(setup->config, setup->plan, setup->roles,
-                                  &self->schedule, &setup->model->statistics,
-                                  self->shard, self->weights, self->gradient,
-                                  &self->exchange, err);
+        status =
+            coh_exchange_new(setup->config, setup->plan, setup->roles,
+                             &self->schedule, &setup->model->statistics,
+                             self->shard, self->weights, &self->exchange, err);
     if (status == COH_OK)
         status = coh_lead_new(setup->config, setup->plan, setup->roles, local,
                               read_ahead, self, &self->lead, err);
@@ -372,9 +396,9 @@ static void fini(worker *self)
     coh_lead_destroy(&self->lead);
     coh_exchange_destroy(&self->exchange);
     coh_loader_destroy(&self->loader);
+    coh_gradient_destroy(&self->gradient);
     coh_shard_destroy(&self->shard);
     free(self->own_weights);
-    free(self->gradient);
 }
 
 coh_status coh_worker_run(const coh_worker_setup *setup, coh_err *err)

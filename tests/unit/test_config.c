@@ -74,7 +74,8 @@ static const struct {
     { DATA MODEL "optimiser: {}\n",
       "optimiser: unknown key; did you mean optimizer?" },
     { DATA MODEL "train: {zebra: 3}\n",
-      "train.zebra: unknown key; train has batch, group_batch, epochs, steps" },
+      "train.zebra: unknown key; train has batch, group_batch, accumulate, "
+      "epochs, steps" },
     { DATA MODEL "zebra: 3\n",
       "zebra: unknown key; the file has groups, group_size, servers, policy, "
       "policy_bound, run" },

@@ -67,6 +67,15 @@ START_TEST(a_worker_alone_has_the_state_of_the_optimizer)
 }
 END_TEST
 
+START_TEST(gradients_that_are_added_up_need_a_second_vector)
+{
+    const coh_memory_plan plan =
+        count(HEAD NET "train: {accumulate: 3}\n", 1, 0);
+
+    ck_assert_int_eq(plan.worker.gradient, 2 * 4 * PARAMETERS);
+}
+END_TEST
+
 START_TEST(with_servers_the_state_is_theirs_and_each_starts_from_a_whole_copy)
 {
     const coh_memory_plan plan = count(
@@ -233,6 +242,7 @@ static Suite *suite(void)
     TCase *core = tcase_create("core"), *net = tcase_create("net");
 
     tcase_add_test(core, a_worker_alone_has_the_state_of_the_optimizer);
+    tcase_add_test(core, gradients_that_are_added_up_need_a_second_vector);
     tcase_add_test(
         core,
         with_servers_the_state_is_theirs_and_each_starts_from_a_whole_copy);

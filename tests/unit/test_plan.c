@@ -467,10 +467,12 @@ END_TEST
 
 /* --- Samples -------------------------------------------------------------- */
 
-/* batch, group_batch, group_size. */
-static const int64_t batches[][3] = { { 8, 0, 4 },     { 1, 0, 1 },
-                                      { 32, 1000, 3 }, { 32, 7, 8 },
-                                      { 32, 64, 4 },   { 5, 1, 3 } };
+/* batch, group_batch, group_size, accumulate. */
+static const int64_t batches[][4] = {
+    { 8, 0, 4, 1 },     { 1, 0, 1, 1 },  { 32, 1000, 3, 1 }, { 32, 7, 8, 1 },
+    { 32, 64, 4, 1 },   { 5, 1, 3, 1 },  { 8, 0, 4, 3 },     { 1, 0, 1, 7 },
+    { 32, 1000, 3, 4 }, { 32, 7, 8, 2 }, { 32, 64, 4, 5 },   { 5, 13, 3, 2 },
+};
 enum { BATCHES = sizeof batches / sizeof batches[0] };
 
 /* 0: all members; never more than there are, nor than blocks. */
@@ -500,23 +502,28 @@ START_TEST(speakers_take_turns_and_are_members)
 }
 END_TEST
 
+static coh_plan plan_of_batches(const int64_t of[4])
+{
+    config->train.batch = of[0];
+    config->train.group_batch = of[1];
+    config->train.accumulate = of[3];
+    return plan_of(1, (int)of[2], 0, 0, 1000);
+}
+
 START_TEST(members_share_the_samples_of_a_step)
 {
-    const int members = (int)batches[_i][2];
-    config->train.batch = batches[_i][0];
-    config->train.group_batch = batches[_i][1];
-    const coh_plan plan = plan_of(1, members, 0, 0, 1000);
+    const int64_t *of = batches[_i];
+    const coh_plan plan = plan_of_batches(of);
 
-    ck_assert_int_eq(plan.step_samples, batches[_i][1] > 0
-                                            ? batches[_i][1]
-                                            : batches[_i][0] * members);
+    ck_assert_int_eq(plan.step_samples,
+                     of[1] > 0 ? of[1] : of[0] * of[2] * of[3]);
     for (int64_t samples = 0; samples <= plan.step_samples; samples++) {
         int64_t next = 0;
-        for (int m = 0; m < members; m++) {
+        for (int m = 0; m < of[2]; m++) {
             const coh_range share = coh_plan_share(&plan, m, samples);
             ck_assert_int_eq(share.first, next);
             ck_assert_int_ge(share.count, 0);
-            ck_assert_int_le(share.count, plan.batch);
+            ck_assert_int_le(share.count, plan.share);
             next += share.count;
         }
         ck_assert_int_eq(next, samples);
@@ -524,20 +531,41 @@ START_TEST(members_share_the_samples_of_a_step)
 }
 END_TEST
 
-START_TEST(the_least_share_is_the_smallest_that_is_not_empty)
+START_TEST(a_share_is_calculated_in_batches)
 {
-    const int members = (int)batches[_i][2];
-    config->train.batch = batches[_i][0];
-    config->train.group_batch = batches[_i][1];
-    const coh_plan plan = plan_of(1, members, 0, 0, 1000);
+    const coh_plan plan = plan_of_batches(batches[_i]);
+
+    for (int64_t samples = 0; samples <= plan.share; samples++) {
+        const int64_t count = coh_plan_batches(&plan, samples);
+        int64_t next = 0;
+        ck_assert_int_ge(count, 1);
+        ck_assert_int_le(count, batches[_i][3]);
+        for (int64_t i = 0; i < count; i++) {
+            const coh_range batch = coh_plan_batch(&plan, samples, i);
+            ck_assert_int_eq(batch.first, next);
+            ck_assert_int_ge(batch.count, samples > 0);
+            ck_assert_int_le(batch.count, plan.batch);
+            next += batch.count;
+        }
+        ck_assert_int_eq(next, samples);
+    }
+}
+END_TEST
+
+START_TEST(the_least_batch_is_the_smallest_that_is_not_empty)
+{
+    const coh_plan plan = plan_of_batches(batches[_i]);
     int64_t least = plan.step_samples;
 
-    for (int m = 0; m < members; m++) {
-        const int64_t count = coh_plan_share(&plan, m, plan.step_samples).count;
-        if (count > 0 && count < least)
-            least = count;
+    for (int m = 0; m < batches[_i][2]; m++) {
+        const int64_t share = coh_plan_share(&plan, m, plan.step_samples).count;
+        for (int64_t i = 0; i < coh_plan_batches(&plan, share); i++) {
+            const int64_t count = coh_plan_batch(&plan, share, i).count;
+            if (count > 0 && count < least)
+                least = count;
+        }
     }
-    ck_assert_int_eq(coh_plan_least_share(&plan), least);
+    ck_assert_int_eq(coh_plan_least_batch(&plan), least);
 }
 END_TEST
 
@@ -586,7 +614,8 @@ static Suite *plan_suite(void)
     tcase_add_loop_test(shares, members_share_the_samples_of_a_step, 0,
                         BATCHES);
     tcase_add_loop_test(
-        shares, the_least_share_is_the_smallest_that_is_not_empty, 0, BATCHES);
+        shares, the_least_batch_is_the_smallest_that_is_not_empty, 0, BATCHES);
+    tcase_add_loop_test(shares, a_share_is_calculated_in_batches, 0, BATCHES);
     suite_add_tcase(suite, shares);
     return suite;
 }

@@ -260,7 +260,7 @@ static coh_plan plan_of_layers(int servers)
     coh_config config = { .groups = 1, .group_size = 1, .servers = servers };
     coh_plan plan;
 
-    config.train.batch = 1;
+    config.train.batch = config.train.accumulate = 1;
     config.exchange.block = 65536;
     config.exchange.placement = COH_PLACEMENT_LAYER;
     ck_assert_int_eq(coh_plan_make(&config, &model, 0, &plan, &err), COH_OK);
