@@ -62,8 +62,9 @@ static int64_t image_bytes(const coh_config *config, const coh_model *model,
     const int64_t row =
         FLOAT_BYTES * (coh_shape_count(model->input) + model->target_count);
     const int64_t scores = model->classes == 2 ? evaluated : 0;
+    const int64_t depth = config->data.prefetch;
 
-    return config->data.prefetch * rows * row +
+    return (depth > 0 ? depth : 1) * rows * row +
            2 * scores * (int64_t)sizeof(coh_score);
 }
 

@@ -135,8 +135,8 @@
         "synthetic: size of the test set")                                     \
     REAL("data.unlabelled", data.unlabelled, 0, 0, 1, "",                      \
          "synthetic: share of the training set that has no labels")            \
-    INT("data.prefetch", data.prefetch, 2, 1, 64, "batches",                   \
-        "batches read ahead")                                                  \
+    INT("data.prefetch", data.prefetch, 2, 0, 64, "batches",                   \
+        "batches read ahead, by a thread; 0: read when needed, without one")   \
     ROOM("exchange", "how gradients and weights travel")                       \
     INT("exchange.block", exchange.block, 1048576, 65536, COH_BLOCK_BYTES_MAX, \
         "bytes", "size of a block: what is sent, versioned and placed")        \

@@ -3,6 +3,7 @@
  * One list holds the pieces in the order asked; the thread reads the first that
  * is not read, as soon as a batch is idle, and take() takes from its head. A
  * mutex guards the list and the idle batches; nothing is read while it is held.
+ * Where there is no thread, take() does its work for the head of the list.
  */
 #include "worker/loader.h"
 
@@ -29,10 +30,10 @@ struct coh_loader {
     bool is_shuffled;
     int64_t capacity, depth;
     coh_batch **batches; /* [depth], owned */
-    int64_t *samples;    /* [capacity], owned, the thread's */
+    int64_t *samples;    /* [capacity], owned, the reader's */
 
     pthread_t thread;
-    bool has_thread;
+    bool has_thread; /* else take() reads */
     pthread_mutex_t mutex;
     pthread_cond_t work; /* a piece was asked, a batch given, or stop */
     pthread_cond_t done; /* a piece is done */
@@ -140,7 +141,7 @@ coh_status coh_loader_new(coh_dataset *dataset, coh_shape input,
                           int64_t capacity, int64_t depth, uint64_t seed,
                           bool shuffled, coh_loader **out, coh_err *err)
 {
-    COH_ASSERT(capacity > 0 && depth > 0);
+    COH_ASSERT(capacity > 0 && depth >= 0);
     coh_loader *self = calloc(1, sizeof *self);
     if (self == NULL)
         return coh_fail(err, COH_E_NOMEM, "no memory for a loader");
@@ -149,12 +150,12 @@ coh_status coh_loader_new(coh_dataset *dataset, coh_shape input,
     self->seed = seed;
     self->is_shuffled = shuffled;
     self->capacity = capacity;
-    self->depth = depth;
+    self->depth = depth > 0 ? depth : 1;
     pthread_mutex_init(&self->mutex, NULL);
     pthread_cond_init(&self->work, NULL);
     pthread_cond_init(&self->done, NULL);
     coh_status status = alloc(self, input, err);
-    if (status == COH_OK)
+    if (status == COH_OK && depth > 0)
         status = start(self, err);
     if (status != COH_OK) {
         coh_loader_destroy(&self);
@@ -231,8 +232,12 @@ coh_status coh_loader_take(coh_loader *self, coh_batch **out, coh_err *err)
     /* not begun and no batch idle: the caller holds them all, and would wait
      * for itself */
     COH_ASSERT(node != self->unread || self->nidle > 0);
-    while (!node->is_done)
-        pthread_cond_wait(&self->done, &self->mutex);
+    while (!node->is_done) {
+        if (self->has_thread)
+            pthread_cond_wait(&self->done, &self->mutex);
+        else
+            serve(self); /* the first unread is the head */
+    }
     self->head = node->next;
     pthread_mutex_unlock(&self->mutex);
 

@@ -1,4 +1,5 @@
-/* loader.h - a thread that reads batches ahead of the step that needs them.
+/* loader.h - batches that a thread reads ahead of the step that needs them; or,
+ * without a thread, that are read when they are taken.
  *
  *     new -> { ask | take -> give }* -> destroy
  *
@@ -6,7 +7,8 @@
  * batches in the order asked, waiting if need be; give() returns one for
  * reuse. `depth` batches exist; more may be asked, they are read as batches
  * come free. The data set is borrowed and belongs to the loader's thread while
- * pieces are outstanding.
+ * pieces are outstanding. With depth 0 there is no thread: one batch exists, and
+ * take() reads.
  * Threads: one caller.   MPI: none.
  */
 #ifndef COH_WORKER_LOADER_H
@@ -38,7 +40,7 @@ coh_status coh_loader_ask(coh_loader *self, coh_piece piece, coh_err *err);
 
 /* The next batch, until give(). A piece that could not be read fails here, in
  * its place and once, with the reader's status; the next ones go on. There must
- * be a piece asked for, and fewer than `depth` batches not given back. */
+ * be a piece asked for, and fewer batches not given back than exist. */
 coh_status coh_loader_take(coh_loader *self, coh_batch **out, coh_err *err);
 void coh_loader_give(coh_loader *self, coh_batch *batch);
 

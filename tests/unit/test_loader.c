@@ -1,6 +1,7 @@
 /* test_loader.c - batches read ahead (src/worker/loader.h). No MPI. */
 #include "worker/loader.h"
 
+#include <dirent.h>
 #include <unistd.h>
 
 #include "common/rng.h"
@@ -51,12 +52,14 @@ static const int64_t sizes[][2] = { /* samples, batch */
                                     { 64, 16 }, { 65, 16 }, { 997, 10 },
                                     { 31, 31 }, { 30, 31 }
 };
+enum { NSIZES = sizeof sizes / sizeof sizes[0] };
 
+/* The sizes with a thread, and then again without. */
 START_TEST(an_epoch_shows_every_sample_exactly_once)
 {
-    const int64_t n = sizes[_i][0], batch_size = sizes[_i][1];
+    const int64_t n = sizes[_i % NSIZES][0], batch_size = sizes[_i % NSIZES][1];
     int seen[1000] = { 0 };
-    start(n, batch_size, 3, true);
+    start(n, batch_size, _i < NSIZES ? 3 : 0, true);
 
     for (uint32_t epoch = 0; epoch < 2; epoch++) {
         for (int64_t i = 0; i < n; i += batch_size)
@@ -78,9 +81,11 @@ START_TEST(an_epoch_shows_every_sample_exactly_once)
 }
 END_TEST
 
+static const int64_t depths[] = { 4, 1, 0 }; /* 0: no thread */
+
 START_TEST(batches_come_in_the_order_asked)
 {
-    start(100, 1, 4, false);
+    start(100, 1, depths[_i], false);
     for (int64_t i = 0; i < 100; i++)
         ask(0, i * 37 % 100, 1);
     for (int64_t i = 0; i < 100; i++) {
@@ -138,7 +143,8 @@ START_TEST(an_unreadable_piece_fails_in_its_place_and_once)
     data_add_train_labels(&room, "labels");
     room.config.data.kind = COH_DATA_IDX;
     room.config.data.log1p = true;
-    start(0, 1, 1, false); /* one batch: the failed piece must give it back */
+    /* one batch: the failed piece must give it back */
+    start(0, 1, 1 - _i, false);
 
     for (int64_t i = 0; i < 4; i++)
         ask(0, i, 1);
@@ -156,17 +162,41 @@ START_TEST(an_unreadable_piece_fails_in_its_place_and_once)
 }
 END_TEST
 
-/* With what: 0 nothing, 1 pieces asked, 2 a batch held, 3 reading. */
+static int count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+
+    ck_assert_ptr_nonnull(tasks);
+    while (readdir(tasks) != NULL)
+        count++;
+    closedir(tasks);
+    return count;
+}
+
+START_TEST(nothing_is_read_ahead_without_a_thread)
+{
+    const int before = count_threads();
+    start(6, 2, _i, true);
+    ask(0, 0, 2);
+    ck_assert_int_eq(count_threads(), before + _i);
+    coh_loader_give(loader, take());
+}
+END_TEST
+
+/* With what: 0 nothing, 1 pieces asked, 2 a batch held, 3 reading; from 4 on
+ * the same without a thread. */
 START_TEST(a_loader_may_be_destroyed_at_any_moment)
 {
-    if (_i == 3)
+    const int with = _i % 4;
+    if (with == 3)
         room.input = (coh_shape){ 3, 400, 400 };
-    start(1000, 2, 2, true);
-    for (int64_t i = 0; i < 500 && _i > 0; i++)
+    start(1000, 2, _i < 4 ? 2 : 0, true);
+    for (int64_t i = 0; i < 500 && with > 0; i++)
         ask(0, 2 * i, 2);
-    if (_i == 2)
+    if (with == 2)
         (void)take();
-    if (_i == 3)
+    if (with == 3)
         usleep(1000);
     coh_loader_destroy(&loader);
     ck_assert_ptr_null(loader);
@@ -179,12 +209,15 @@ static Suite *loader_suite(void)
     TCase *core = tcase_create("core");
     tcase_add_checked_fixture(core, setup, teardown);
     tcase_add_loop_test(core, an_epoch_shows_every_sample_exactly_once, 0,
-                        sizeof sizes / sizeof sizes[0]);
-    tcase_add_test(core, batches_come_in_the_order_asked);
+                        2 * NSIZES);
+    tcase_add_loop_test(core, batches_come_in_the_order_asked, 0,
+                        sizeof depths / sizeof depths[0]);
     tcase_add_test(core, all_batches_may_be_held_at_once);
     tcase_add_test(core, a_piece_of_nothing_is_a_batch_of_padding);
-    tcase_add_test(core, an_unreadable_piece_fails_in_its_place_and_once);
-    tcase_add_loop_test(core, a_loader_may_be_destroyed_at_any_moment, 0, 4);
+    tcase_add_loop_test(core, an_unreadable_piece_fails_in_its_place_and_once,
+                        0, 2);
+    tcase_add_loop_test(core, nothing_is_read_ahead_without_a_thread, 0, 2);
+    tcase_add_loop_test(core, a_loader_may_be_destroyed_at_any_moment, 0, 8);
     suite_add_tcase(suite, core);
     return suite;
 }
