@@ -6,24 +6,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/choose.h"
 #include "cli/command.h"
 #include "cli/threads.h"
 #include "common/mpi_check.h"
-#include "worker/nn/net.h"
 
 void coh_job_begin(coh_job *self)
 {
-    int level;
-
     memset(self, 0, sizeof *self);
     coh_signals_init(&self->signals); /* before MPI starts threads */
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &self->mpi_threads) !=
+        MPI_SUCCESS)
         abort(); /* MPI has said why */
     COH_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     COH_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &self->rank));
     COH_MPI(MPI_Comm_size(MPI_COMM_WORLD, &self->size));
-    COH_ASSERT(level >= MPI_THREAD_FUNNELED);
 }
 
 static void free_all(coh_job *self)
@@ -137,6 +133,8 @@ coh_status coh_job_load(coh_job *self, const coh_args *args,
     self->has_roles = true;
     self->threads =
         coh_threads_for(self->config->compute.threads, self->roles.node_ranks);
+    self->infer_batch = self->config->eval.batch > 0 ? self->config->eval.batch
+                                                     : self->plan.batch;
     const coh_role *mine = &self->roles.mine;
     const bool is_chief =
         self->plan.servers > 0 ? mine->server == 0 : self->rank == 0;
@@ -208,35 +206,4 @@ coh_status coh_job_normalize(coh_job *self, const coh_normal *known,
             coh_dataset_normalize(sets[i], &self->normal);
     }
     return status;
-}
-
-coh_status coh_job_make_compute(coh_job *self, bool wants_train,
-                                const char *known, coh_err *err)
-{
-    const coh_config *config = self->config;
-    const bool computes = !self->roles.mine.is_server;
-    coh_choices *choices = NULL;
-
-    self->infer_batch =
-        config->eval.batch > 0 ? config->eval.batch : self->plan.batch;
-    const coh_choose_task task = {
-        .config = config,
-        .model = self->model,
-        .batch = wants_train ? self->plan.batch : self->infer_batch,
-        .training = wants_train,
-        .threads = self->threads,
-    };
-    coh_status status = coh_choose_together(
-        MPI_COMM_WORLD, &task, computes, known, &self->choices, &choices, err);
-    if (status == COH_OK && computes) {
-        coh_choices_summarize(choices, self->model, wants_train,
-                              self->algorithms, sizeof self->algorithms);
-        status = coh_net_new(self->model, wants_train ? self->plan.batch : 0,
-                             self->infer_batch, (uint64_t)config->run.seed,
-                             self->threads, choices, &self->compute, err);
-    }
-    coh_choices_destroy(&choices);
-    status = coh_agree(MPI_COMM_WORLD, status, err);
-    return coh_job_share(self, status, self->algorithms,
-                         sizeof self->algorithms, err); /* 0 is a worker */
 }

@@ -18,7 +18,8 @@
 
 typedef struct coh_job {
     coh_signals signals;
-    int rank, size; /* of all ranks */
+    int mpi_threads; /* what MPI lets threads do: MPI_THREAD_... */
+    int rank, size;  /* of all ranks */
     coh_config *config;
     coh_model *model;
     coh_plan plan;
@@ -65,7 +66,8 @@ coh_status coh_job_normalize(coh_job *self, const coh_normal *known,
                              coh_err *err);
 
 /* The network of workers; wants_train false: inference only. `known`: choices
- * made before, on rank 0; or NULL. */
+ * made before, on rank 0; or NULL. Of its own file, job_compute.c, so that a
+ * simulator can replace it (smpi/smpi_compute.c). */
 coh_status coh_job_make_compute(coh_job *self, bool wants_train,
                                 const char *known, coh_err *err);
 
