@@ -15,6 +15,8 @@ ARCH    ?=
 #         mpiexec is its neighbour, or MPIEXEC=
 # others  pkg-config, or without root: DNNL_ROOT= YAML_ROOT= HDF5_ROOT=
 #         CHECK_ROOT=, each a prefix with include/ and lib/
+# SimGrid smpicc in PATH, or SMPICC=; smpirun is its neighbour. `make sim` alone
+#         needs it
 
 ifeq ($(MPICC),)
 MPICC    := $(shell command -v mpicc.mpich || command -v mpicc)
@@ -23,6 +25,7 @@ ifeq ($(MPIEXEC),)
 MPIEXEC  := $(dir $(firstword $(MPICC)))
 MPIEXEC  := $(MPIEXEC:./=)$(subst mpicc,mpiexec,$(notdir $(firstword $(MPICC))))
 endif
+SMPICC   ?= smpicc
 HDF5_PKG := $(shell for p in hdf5-serial hdf5-mpich hdf5; do pkg-config \
                 --exists $$p 2>/dev/null && echo $$p && break; done)
 
@@ -37,9 +40,9 @@ from_root     = $(foreach lib,$(wildcard $(1)/lib $(1)/lib64),\
 PKG_CFLAGS := $(call prefix_cflags,DNNL_ROOT,dnnl) \
               $(call prefix_cflags,YAML_ROOT,yaml-0.1) \
               $(call prefix_cflags,HDF5_ROOT,$(HDF5_PKG))
-PKG_LIBS   := $(call prefix_libs,DNNL_ROOT,dnnl,-ldnnl) \
-              $(call prefix_libs,YAML_ROOT,yaml-0.1,-lyaml) \
+FILE_LIBS  := $(call prefix_libs,YAML_ROOT,yaml-0.1,-lyaml) \
               $(call prefix_libs,HDF5_ROOT,$(HDF5_PKG),-lhdf5) -lz -lm
+PKG_LIBS   := $(call prefix_libs,DNNL_ROOT,dnnl,-ldnnl) $(FILE_LIBS)
 CHECK_CFLAGS := $(call prefix_cflags,CHECK_ROOT,check)
 CHECK_LIBS   := $(call prefix_libs,CHECK_ROOT,check,-lcheck \
                     $(if $(wildcard $(CHECK_ROOT)/lib*/libsubunit.*),-lsubunit))
@@ -90,13 +93,22 @@ MPI_TESTS  = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/mpi/mpi_*.c))
 TESTS      = $(UNIT_TESTS) $(MPI_TESTS)
 E2E_TESTS  = $(wildcard tests/e2e/*.sh)
 SOURCES    = $(shell find src tests -name '*.[ch]')
-DEPS       = $(OBJ:.o=.d) $(MAIN:.o=.d) $(TESTS:%=%.d)
+DEPS       = $(sort $(OBJ:.o=.d) $(SIM_OBJ:.o=.d)) $(MAIN:.o=.d) $(TESTS:%=%.d)
+# What runs under SimGrid: neither oneDNN nor what needs it, and src/smpi
+# instead of cli/job_compute.c and two more.
+SIM_BUILD  = build/sim
+SIM_CLI    = args command job threads train
+SIM_SRC    = $(foreach room,common common/optim worker server smpi,\
+                 $(filter-out %/clock.c %/signals.c,$(wildcard src/$(room)/*.c))) \
+             $(SIM_CLI:%=src/cli/%.c)
+SIM_OBJ    = $(SIM_SRC:%.c=$(BUILD)/%.o)
+SIM_TESTS  = $(wildcard tests/sim/*.sh)
 to_run     = $(foreach path,$(1),$(if $(filter /%,$(path)),,./)$(path))
 
 # --- What to make -------------------------------------------------------
 
-.PHONY: all check tests test mpitest e2e asan tsan layers fmt lint reference \
-        install clean help FORCE
+.PHONY: all check tests test mpitest e2e sim asan tsan layers fmt lint \
+        reference install clean help FORCE
 .DEFAULT_GOAL := all
 
 all: $(BUILD)/cohort         ## build build/release/cohort
@@ -121,6 +133,17 @@ mpitest: $(MPI_TESTS)        ## run the MPI tests on NP="1 2 4" ranks
 e2e: all                     ## run the end-to-end scripts of tests/e2e
 	@COHORT=$$(realpath $(BUILD)/cohort) MPIEXEC='$(MPIEXEC)' \
 	    scripts/each 900 $(E2E_TESTS)
+
+# SimGrid runs all ranks in one process, which must have nothing of its own
+# beside them.
+sim:                         ## simulate 8 ranks by SimGrid (libsimgrid-dev)
+	@command -v $(SMPICC) >/dev/null || { echo 'make sim: no $(SMPICC) here:' \
+	    'install SimGrid (Debian: libsimgrid-dev), or give SMPICC=' >&2; exit 1; }
+	$(MAKE) MPICC=$(SMPICC) BUILD=$(SIM_BUILD) VARIANT=release \
+	    CFLAGS='$(CFLAGS) -DSMPI_NO_OVERRIDE_MALLOC' $(SIM_BUILD)/simulation
+	@BUILD=$(SIM_BUILD) scripts/layers
+	@COHORT=$$(realpath $(SIM_BUILD)/simulation) MPIEXEC=$$PWD/scripts/simulate \
+	    SMPIRUN='$(subst smpicc,smpirun,$(SMPICC))' scripts/each 300 $(SIM_TESTS)
 
 # Slower code gets more of Check's time.
 asan tsan: export CK_TIMEOUT_MULTIPLIER = 10
@@ -190,6 +213,9 @@ $(BUILD)/libcohort.a: $(OBJ) $(BUILD)/files
 
 $(BUILD)/cohort: $(MAIN) $(BUILD)/libcohort.a
 	$(call QUIET,LINK)$(COMPILE) -o $@ $^ $(LDFLAGS) $(PKG_LIBS)
+
+$(BUILD)/simulation: $(SIM_OBJ)
+	$(call QUIET,LINK)$(COMPILE) -o $@ $^ $(LDFLAGS) $(FILE_LIBS)
 
 $(TESTS): $(BUILD)/%: %.c $(BUILD)/libcohort.a $(BUILD)/flags
 	@mkdir -p $(@D)

@@ -46,11 +46,20 @@ libonnx-testdata      | share libonnx-testdata       | known outputs of layers
 procps                | command -v pgrep             | tests/e2e
 cppcheck              | command -v cppcheck          | make lint'
 
+release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME-}")
+
 # The house format is version 14, which only these releases have.
-case $(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME-}") in
+case $release in
 bookworm | jammy)
     to_test+='
 clang-format          | command -v clang-format      | make lint' ;;
+esac
+
+# Those that have SimGrid; elsewhere scripts/test does without, if it must.
+case $release in
+bookworm | trixie)
+    to_test+='
+libsimgrid-dev        | command -v smpicc            | make sim' ;;
 esac
 
 # $1 as the Makefile sees it

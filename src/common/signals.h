@@ -2,7 +2,7 @@
  *
  * SIGTERM, SIGINT and SIGUSR2 are read from a descriptor instead of a handler:
  * no global flag, and nothing is interrupted. SIGUSR1 is ignored: launchers
- * send it for their own ends.
+ * send it for their own ends. A simulator can replace it.
  */
 #ifndef COH_COMMON_SIGNALS_H
 #define COH_COMMON_SIGNALS_H
