@@ -9,7 +9,8 @@
 #include <immintrin.h>
 #endif
 
-/* The exponent's bias is less by REBIAS; a normal one is at least LEAST. */
+/* As bits of a float32: how much less the exponent of a half is biased, and the
+ * least normal one, 2^-14. */
 static const uint32_t rebias = (COH_BIAS - 15) << COH_EXPONENT;
 static const uint32_t least = (COH_BIAS - 14) << COH_EXPONENT;
 

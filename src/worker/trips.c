@@ -147,8 +147,9 @@ static bool see_answers(coh_trips *self)
     return self->answered < before;
 }
 
-/* Wait for an answer, and take it. What comes meanwhile comes by our polling: while it does,
- * and a moment longer, this does not sleep more from look to look. */
+/* Wait for an answer, and take it. What comes meanwhile comes by our polling:
+ * while it does, and a moment longer, this does not sleep more from look to
+ * look. */
 static coh_status finish_answer(coh_trips *self, trip *it, coh_err *err)
 {
     static const double moment_s = 1;
