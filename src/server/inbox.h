@@ -5,8 +5,8 @@
  * another is worked on, and none finds the server unready. A rank is answered
  * in the order of its pushes.
  *
- * Gradients arrive as exchange.push says, and are float32 from there on; weights
- * are float32, and made narrow for an answer that is to be (narrow.h).
+ * Gradients arrive as exchange.push says, and are float32 from there on;
+ * weights are float32, and made narrow for an answer that is to be (narrow.h).
  *
  * Policy async, bounded: a push is applied when it arrives.
  * Policy sync: it is held until those of all groups have come (gather.h).
@@ -48,8 +48,8 @@ int64_t *coh_inbox_staleness(coh_inbox *self);
 /* Seconds spent in handling pushes so far. */
 double coh_inbox_busy_s(const coh_inbox *self);
 
-/* What became of the values of pushed gradients, and of weights in answers, that
- * were made narrow. */
+/* What became of the values of pushed gradients, and of weights in answers,
+ * that were made narrow. */
 coh_narrowed coh_inbox_pushed(const coh_inbox *self);
 coh_narrowed coh_inbox_answered(const coh_inbox *self);
 
