@@ -47,7 +47,7 @@ static void begin(const char *policy, const char *more)
              groups, policy, more);
     config = config_of(text);
     status = coh_plan_make(config, &model, size, &plan, &err);
-    coh_roles_init(&roles, MPI_COMM_WORLD, &plan);
+    coh_roles_init(&roles, MPI_COMM_WORLD, &plan, COH_COLLECTIVES_MPI);
     schedule = coh_schedule_of(config, 1000, 1);
     const coh_rule rule = coh_rule_of(config);
     if (!roles.mine.is_server) {
