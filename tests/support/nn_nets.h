@@ -118,7 +118,7 @@ static inline void nn_fill_defaults(coh_layer_spec *spec, int index)
 static inline coh_model *nn_model_new(const nn_case *net)
 {
     coh_layer_spec layers[NN_LAYERS_MAX];
-    coh_config config = { 0 };
+    coh_config config = { .train.accumulate = 1 };
     coh_err err = COH_ERR_INIT;
     coh_model *model = NULL;
     int n = 0;
