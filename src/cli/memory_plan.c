@@ -95,10 +95,11 @@ void coh_memory_count(const coh_config *config, const coh_model *model,
     *out = (coh_memory_plan){ 0 };
     out->worker = (coh_memory_parts){
         .parameters = all,
-        .gradient = all * coh_gradient_vectors(config->train.accumulate > 1),
+        .gradient = all * coh_gradient_vectors(config),
         .optimizer = plan->servers > 0 ? 0 : slots * all,
         .images = image_bytes(config, model, plan, evaluated),
-        .exchange = exchange_bytes(config, plan),
+        .exchange = exchange_bytes(config, plan) +
+                    (plan->servers > 0 && config->exchange.lag > 0 ? all : 0),
     };
     if (plan->servers == 0)
         return;

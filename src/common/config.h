@@ -175,7 +175,7 @@ typedef struct coh_config {
     } data;
     struct {
         int collectives, placement, push, reply; /* the last: coh_wire_kind */
-        int64_t block, speakers;
+        int64_t block, speakers, lag;
         double timeout;
     } exchange;
     struct {

@@ -146,6 +146,9 @@
     ENUM("exchange.collectives", exchange.collectives, 0, "mpi|own",           \
          "sums and spreads in a group: MPI's, or messages of our own along "   \
          "trees, with the same bits in every run")                             \
+    INT("exchange.lag", exchange.lag, 0, 0, 1, "steps",                        \
+        "1: the next step is calculated while this one's gradients and "       \
+        "weights travel, on weights one update older: see docs/rules.md")      \
     ENUM("exchange.placement", exchange.placement, 0, "balanced|layer",        \
          "balanced: as many parameters on each server; layer: each layer on "  \
          "one server, in blocks of its own")                                   \

@@ -15,6 +15,7 @@ typedef struct member {
     bool evaluates;  /* the last of them is an evaluation */
     bool is_ready;   /* has sent its first report */
     bool is_stopped; /* was given STOP */
+    bool is_fresh;   /* its next step is to be on the newest weights */
 } member;
 
 struct coh_registrar {
@@ -37,6 +38,12 @@ struct coh_registrar {
 static int64_t next_multiple(int64_t every, int64_t samples)
 {
     return every <= 0 ? INT64_MAX : (samples / every + 1) * every;
+}
+
+static void refresh(coh_registrar *self)
+{
+    for (int g = 0; g < self->rules.groups; g++)
+        self->groups[g].is_fresh = true;
 }
 
 coh_status coh_registrar_new(const coh_registrar_rules *rules,
@@ -66,6 +73,7 @@ coh_status coh_registrar_new(const coh_registrar_rules *rules,
     self->rules = *rules;
     self->pace = pace;
     self->at = *from;
+    refresh(self);
     self->next_evaluate = next_multiple(rules->evaluate_every, from->samples);
     self->next_save = next_multiple(rules->save_every, from->samples);
     *out = self;
@@ -137,6 +145,7 @@ void coh_registrar_saved(coh_registrar *self)
 {
     self->next_save = next_multiple(self->rules.save_every, self->at.samples);
     self->is_saved_last = is_exhausted(self);
+    refresh(self);
 }
 
 /* With sync all begin a step together: there is no lead to watch. */
@@ -161,6 +170,8 @@ static void go_on(coh_registrar *self, int index, bool was_training)
     } else {
         group->evaluates = false;
         join(self, index);
+        if (is_sync(self))
+            refresh(self); /* all stay together: it has them already */
     }
 }
 
@@ -328,6 +339,8 @@ bool coh_registrar_next(coh_registrar *self, int index, coh_grant *out)
     }
     group->outstanding++;
     if (out->kind == COH_GRANT_TRAIN) {
+        out->fresh = group->is_fresh;
+        group->is_fresh = false;
         coh_pace_grant(self->pace, index);
     } else {
         group->evaluates = true;

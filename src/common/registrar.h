@@ -20,6 +20,10 @@
  * Saving   when a checkpoint is due nobody is granted more; once all grants
  *          are reported, must_save() is true: all weights are whole, nothing
  *          is on its way. saved() goes on.
+ * Fresh    the first step of a group, and the first after a save, is on the
+ *          newest weights (for exchange.lag): a run that is resumed there does
+ *          the same. With sync also the first after an evaluation, which
+ *          brings them to one group.
  * The end  all samples granted and reported, a last save, TEST for one group,
  *          then STOP for all, with the status of the run.
  */

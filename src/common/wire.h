@@ -89,6 +89,8 @@ typedef struct coh_grant {
     int64_t groups;       /* whose gradients make one update: 1, but all with
                              policy sync; a short piece may leave one nothing
                              to train on (count 0) */
+    int64_t fresh;        /* TRAIN, exchange.lag: not 0: on the newest weights,
+                             as a run resumed here would */
     int64_t status;       /* STOP: coh_status to end with */
 } coh_grant;
 

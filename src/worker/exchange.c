@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/memory.h"
 #include "common/optim/clip.h"
 #include "common/optim/squares.h"
 #include "common/xfer.h"
@@ -19,6 +20,8 @@ typedef struct block {
     coh_range range;
     int speaker; /* member that has the sum first */
     coh_xfer *sum;
+    int64_t version; /* of its weights, with servers */
+    int64_t from;    /* of those that the gradient was calculated from */
 } block;
 
 struct coh_exchange {
@@ -29,7 +32,11 @@ struct coh_exchange {
     coh_shard *shard; /* without servers */
     coh_trips *trips; /* with servers, owned; else NULL */
     float *weights;
+    float *landing;   /* [P] of a lag with servers, owned: where new weights
+                         arrive; else NULL */
+    bool lags;        /* a step is exchanged while the next is calculated */
     double most_norm; /* of a gradient; 0: any */
+    bool holds;       /* blocks are used when the sums of all are made */
     coh_wait wait;
     int64_t nblocks;
     block *blocks; /* [nblocks], owned */
@@ -39,7 +46,10 @@ struct coh_exchange {
     float *gradient;
     double parts[3];     /* weight, stop, failed: mine, then the group's */
     coh_xfer *parts_sum; /* on its way; NULL: they are the group's */
+    bool is_open;        /* between begin() and end() */
+    bool is_heard;       /* the group's parts are here */
     bool is_void;        /* nothing is exchanged */
+    bool is_back;        /* all is pushed, weights are on their way back */
     double squares;      /* of the gradients whose sums are made here */
     int64_t ready;       /* gradients of blocks [ready, nblocks) are complete */
     int64_t begun, made; /* sums of blocks [begun, nblocks), [made, nblocks) */
@@ -59,6 +69,22 @@ static coh_status reserve(const coh_plan *plan, const coh_roles *roles,
         return COH_OK;
     return coh_team_reserve(roles->team, COH_LINE_SUMS, many,
                             plan->block_count * (int64_t)sizeof(float), err);
+}
+
+static coh_status make_trips(coh_exchange *self, const coh_config *config,
+                             coh_err *err)
+{
+    if (self->lags) {
+        self->landing = coh_floats(self->plan->parameters);
+        if (self->landing == NULL)
+            return coh_fail(err, COH_E_NOMEM,
+                            "no memory for a second copy of all weights, %.3f "
+                            "GiB: write exchange.lag: 0, or fewer ranks a node",
+                            4.0 * (double)self->plan->parameters / (1 << 30));
+    }
+    return coh_trips_new(config, self->plan, self->roles,
+                         self->lags ? self->landing : self->weights,
+                         &self->trips, err);
 }
 
 coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
@@ -85,13 +111,16 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             .statistics = statistics,
                             .shard = shard,
                             .weights = weights,
+                            .lags = config->exchange.lag > 0,
                             .most_norm = config->optimizer.clip_norm,
                             .wait = { config->exchange.timeout, 0 },
                             .nblocks = plan->nblocks,
                             .blocks = blocks };
+    /* Weights that are calculated with must not change meanwhile. */
+    self->holds = self->most_norm > 0 || (self->lags && shard != NULL);
     coh_status status = reserve(plan, roles, err);
     if (status == COH_OK && plan->servers > 0)
-        status = coh_trips_new(config, plan, roles, weights, &self->trips, err);
+        status = make_trips(self, config, err);
     if (status != COH_OK) {
         coh_exchange_destroy(&self);
         return status;
@@ -105,6 +134,7 @@ void coh_exchange_destroy(coh_exchange **self)
     if (*self == NULL)
         return;
     coh_trips_destroy(&(*self)->trips);
+    free((*self)->landing);
     free((*self)->blocks);
     free(*self);
     *self = NULL;
@@ -133,11 +163,18 @@ coh_status coh_exchange_settle(coh_exchange *self, coh_err *err)
     return wait_for(self, self->plan->parameters, err);
 }
 
-void coh_exchange_need(coh_exchange *self, int64_t end)
+void coh_exchange_take(coh_exchange *self)
 {
-    coh_team_poll(self->roles->team);
-    if (self->status == COH_OK)
-        self->status = wait_for(self, end, &self->why);
+    if (self->trips == NULL)
+        return;
+    if (self->landing != NULL)
+        memcpy(self->weights, self->landing,
+               (size_t)self->plan->parameters * sizeof *self->weights);
+    for (int64_t b = 0; b < self->nblocks; b++) {
+        block *it = &self->blocks[b];
+        it->from = it->version;
+        it->version = coh_trips_version(self->trips, b);
+    }
 }
 
 /* --- gradients on their way out ------------------------------------------ */
@@ -153,7 +190,8 @@ void coh_exchange_begin(coh_exchange *self, const coh_grant *grant,
     if (!is_alone(self))
         self->parts_sum = coh_team_begin_sum_f64(
             self->roles->team, COH_LINE_STEPS, 0, self->parts, 3);
-    self->is_void = false;
+    self->is_open = true;
+    self->is_heard = self->is_void = self->is_back = false;
     self->squares = 0;
     self->ready = self->begun = self->made = self->nblocks;
 }
@@ -164,6 +202,7 @@ static coh_status hear_parts(coh_exchange *self, coh_err *err)
     const coh_status status = coh_xfer_wait(&self->parts_sum, &self->wait,
                                             "the weights of the members", err);
 
+    self->is_heard = true;
     /* Policy sync: the other groups wait for this one's push. */
     self->is_void =
         self->parts[2] > 0 || (self->parts[0] <= 0 && self->grant.groups <= 1);
@@ -203,13 +242,15 @@ static void use_sum(coh_exchange *self, int64_t b, double weight)
     const coh_push head = { .step = self->grant.step,
                             .clock = self->grant.clock,
                             .groups = self->grant.groups,
+                            .version = self->lags
+                                           ? it->from
+                                           : coh_trips_version(self->trips, b),
                             .weight = weight };
     coh_trips_push(self->trips, b, &head, gradient);
 }
 
 /* The sum of block b is made. One that is not finite is left out; where other
- * groups wait for the push (policy sync) it goes with weight 0. If all are to
- * be clipped, they are used when all are made. */
+ * groups wait for the push (policy sync) it goes with weight 0. */
 static void take_sum(coh_exchange *self, int64_t b)
 {
     const block *it = &self->blocks[b];
@@ -219,14 +260,15 @@ static void take_sum(coh_exchange *self, int64_t b)
     const bool is_finite =
         coh_squares_add(self->statistics, it->range,
                         self->gradient + it->range.first, &self->squares);
-    if (self->most_norm == 0 && (is_finite || self->grant.groups > 1))
+    if (!self->holds && (is_finite || self->grant.groups > 1))
         use_sum(self, b, is_finite ? self->parts[0] : 0);
 }
 
 /* All sums are made, and norm, of all of them together, is finite. */
-static void use_clipped(coh_exchange *self, double norm)
+static void use_all(coh_exchange *self, double norm)
 {
-    const double factor = coh_clip_factor(self->most_norm, norm);
+    const double factor =
+        self->most_norm > 0 ? coh_clip_factor(self->most_norm, norm) : 1;
 
     for (int64_t b = self->nblocks - 1; b >= 0; b--) {
         const coh_range range = self->blocks[b].range;
@@ -264,7 +306,9 @@ static coh_status take_gradients(coh_exchange *self, int64_t first, bool all,
 {
     coh_status status = COH_OK;
 
-    if (self->ready == self->nblocks)
+    if (!all && self->parts_sum != NULL && !coh_xfer_test(self->parts_sum))
+        return COH_OK;
+    if (!self->is_heard)
         status = hear_parts(self, err);
     if (status != COH_OK || self->is_void)
         return status;
@@ -274,11 +318,39 @@ static coh_status take_gradients(coh_exchange *self, int64_t first, bool all,
     return sum_up(self, all, err);
 }
 
+/* The weights that travel are not those that are calculated with: see how they
+ * get on. Once all is pushed from here, nothing need wait for end(). */
+static coh_status look(coh_exchange *self, coh_err *err)
+{
+    coh_status status = COH_OK;
+
+    if (self->is_open)
+        status = take_gradients(self, 0, false, err);
+    if (status != COH_OK || self->trips == NULL)
+        return status;
+    if (self->is_open && self->is_heard && !self->is_void && !self->holds &&
+        !self->is_back && self->made == 0) {
+        self->is_back = true;
+        return coh_trips_back(self->trips, err);
+    }
+    return coh_trips_wait(self->trips, 0, err);
+}
+
+void coh_exchange_need(coh_exchange *self, int64_t end)
+{
+    coh_team_poll(self->roles->team);
+    if (self->status == COH_OK)
+        self->status = self->lags ? look(self, &self->why)
+                                  : wait_for(self, end, &self->why);
+}
+
 void coh_exchange_have(coh_exchange *self, int64_t first)
 {
     coh_team_poll(self->roles->team);
     if (self->status == COH_OK)
-        self->status = take_gradients(self, first, false, &self->why);
+        self->status = self->lags
+                           ? look(self, &self->why)
+                           : take_gradients(self, first, false, &self->why);
 }
 
 /* --- the end of a step --------------------------------------------------- */
@@ -322,7 +394,8 @@ coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
 
     if (status != COH_OK)
         return coh_fail(err, status, "%s", self->why.text);
-    status = coh_exchange_settle(self, err);
+    if (!self->lags)
+        status = coh_exchange_settle(self, err);
     if (status == COH_OK)
         status = take_gradients(self, 0, true, err);
     if (status == COH_OK)
@@ -330,11 +403,12 @@ coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
     *group = (coh_exchange_part){ self->parts[0], self->parts[1] > 0,
                                   self->parts[2] > 0 };
     *norm = group->weight > 0 ? sqrt(self->squares) / group->weight : 0;
+    self->is_open = false;
     if (status != COH_OK || self->is_void)
         return status;
-    if (self->most_norm > 0 && isfinite(*norm))
-        use_clipped(self, *norm);
-    if (self->trips != NULL)
+    if (self->holds && isfinite(*norm))
+        use_all(self, *norm);
+    if (self->trips != NULL && !self->is_back)
         status = coh_trips_back(self->trips, err);
     if (status == COH_OK && !isfinite(self->squares))
         return diverged(&self->grant, err);
@@ -354,7 +428,11 @@ coh_status coh_exchange_pull(coh_exchange *self, bool exact, coh_err *err)
             coh_trips_pull(self->trips, b, exact);
     }
     status = coh_trips_back(self->trips, err);
-    return status == COH_OK ? coh_exchange_settle(self, err) : status;
+    if (status == COH_OK)
+        status = coh_exchange_settle(self, err);
+    if (status == COH_OK)
+        coh_exchange_take(self);
+    return status;
 }
 
 coh_status coh_exchange_spread(coh_exchange *self, coh_err *err)

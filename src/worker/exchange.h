@@ -17,6 +17,14 @@
  * Where gradients are clipped by their norm (optimizer.clip_norm) nothing is
  * applied or pushed before all sums are made: they are in end().
  *
+ * With exchange.lag: 1, a step is exchanged while the next is calculated, on
+ * the weights before it. All its gradient is there when it begins, need() and
+ * have() only look how it gets on, and what has come is taken between two steps:
+ *
+ *     new -> pull -> { calculate -> end, settle -> take -> begin }* -> ...
+ *
+ * where end() and settle() are of the step before; they may come sooner.
+ *
  * need() and have() are for the compute's watch (compute.h); what fails there is
  * told by the next call that can. Between end() and settle(), weights may only
  * be read behind need(): settle() before anything else reads them.
@@ -56,7 +64,8 @@ typedef struct coh_exchange_part {
     bool stop, failed;
 } coh_exchange_part;
 
-/* Begin the exchange of a grant's step, before the forward of its last batch.
+/* Begin the exchange of a grant's step, before the forward of its last batch;
+ * with a lag, after all of it.
  * gradient[P] is borrowed until the step is settled: its sums are made in it. */
 void coh_exchange_begin(coh_exchange *self, const coh_grant *grant,
                         coh_exchange_part mine, float *gradient);
@@ -78,12 +87,16 @@ coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
                             coh_exchange_part *group, double *norm,
                             coh_err *err);
 
+/* With a lag: the newest weights that have come are those to calculate with,
+ * from now on. Settled; without a lag they are already. */
+void coh_exchange_take(coh_exchange *self);
+
 /* Wait for all weights. Fails with COH_E_PEER. */
 coh_status coh_exchange_settle(coh_exchange *self, coh_err *err);
 
 /* With servers: fresh weights[P], as a step would get them, or exact: float32
- * whatever exchange.reply, to evaluate. Without: nothing to do. Settles first.
- * Fails with COH_E_PEER. */
+ * whatever exchange.reply, to evaluate. Without: nothing to do. Settles first,
+ * and takes them. Fails with COH_E_PEER. */
 coh_status coh_exchange_pull(coh_exchange *self, bool exact, coh_err *err);
 
 /* The root's weights[P] to all members. Fails with COH_E_PEER. */

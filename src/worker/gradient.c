@@ -11,7 +11,8 @@ enum { CHUNK = 16384 }; /* floats a thread adds at once */
 struct coh_gradient {
     int64_t count;
     float *values; /* [count], owned: of the last batch, then of all */
-    float *before; /* [count], owned: of those before it; or NULL */
+    float *other;  /* [count], owned: the step before, with a lag; or NULL */
+    float *before; /* [count], owned: of batches before the last; or NULL */
 
     /* The step under way. */
     int64_t batches;  /* so far */
@@ -20,31 +21,39 @@ struct coh_gradient {
     const coh_watch *watch;
 };
 
-int coh_gradient_vectors(bool accumulates)
+static bool accumulates(const coh_config *config)
 {
-    return accumulates ? 2 : 1;
+    return config->train.accumulate > 1;
 }
 
-coh_status coh_gradient_new(int64_t parameters, bool accumulates,
+int coh_gradient_vectors(const coh_config *config)
+{
+    return 1 + accumulates(config) + (config->exchange.lag > 0);
+}
+
+static bool allocate(float **out, int64_t count, bool is_wanted)
+{
+    *out = is_wanted ? coh_floats(count) : NULL;
+    return !is_wanted || *out != NULL;
+}
+
+coh_status coh_gradient_new(const coh_config *config, int64_t parameters,
                             coh_gradient **out, coh_err *err)
 {
     coh_gradient *self = calloc(1, sizeof *self);
 
-    if (self != NULL) {
-        self->count = parameters;
-        self->values = coh_floats(parameters);
-        self->before = accumulates ? coh_floats(parameters) : NULL;
-    }
-    if (self == NULL || self->values == NULL ||
-        (accumulates && self->before == NULL)) {
+    if (self == NULL || !allocate(&self->values, parameters, true) ||
+        !allocate(&self->other, parameters, config->exchange.lag > 0) ||
+        !allocate(&self->before, parameters, accumulates(config))) {
         coh_gradient_destroy(&self);
         return coh_fail(err, COH_E_NOMEM,
                         "no memory for the gradient of %lld weights, %.3f GiB: "
                         "use a smaller network, or fewer ranks a node",
                         (long long)parameters,
                         4.0 * (double)parameters *
-                            coh_gradient_vectors(accumulates) / (1 << 30));
+                            coh_gradient_vectors(config) / (1 << 30));
     }
+    self->count = parameters;
     *out = self;
     return COH_OK;
 }
@@ -54,6 +63,7 @@ void coh_gradient_destroy(coh_gradient **self)
     if (*self == NULL)
         return;
     free((*self)->values);
+    free((*self)->other);
     free((*self)->before);
     free(*self);
     *self = NULL;
@@ -66,6 +76,11 @@ float *coh_gradient_values(coh_gradient *self)
 
 void coh_gradient_begin(coh_gradient *self)
 {
+    if (self->other != NULL) {
+        float *values = self->values;
+        self->values = self->other;
+        self->other = values;
+    }
     self->batches = 0;
     self->complete = self->count;
 }

@@ -78,6 +78,11 @@ bool coh_trips_speaks(const coh_trips *self, int64_t block)
     return self->roles->mine.member == self->trips[block].speaker;
 }
 
+int64_t coh_trips_version(const coh_trips *self, int64_t block)
+{
+    return self->trips[block].reply.version;
+}
+
 /* Where a block's weights are, and where its answer arrives: at the end of
  * them, to be unpacked where it lies. */
 static float *weights_of(const coh_trips *self, const trip *it)
@@ -96,7 +101,6 @@ static void begin(coh_trips *self, trip *it, void *gradient, int64_t bytes)
 {
     it->push.group = self->roles->mine.group;
     it->push.block = it - self->trips;
-    it->push.version = it->reply.version;
     const coh_xfer_part parts[] = {
         { COH_XFER_RECV, it->server_rank, COH_TAG_REPLY, &it->reply,
           sizeof it->reply },

@@ -34,14 +34,17 @@ void coh_trips_destroy(coh_trips **self);
 bool coh_trips_speaks(const coh_trips *self, int64_t block);
 
 /* Send a head and the block's gradient, and be ready for the answer. Of the
- * head: what the step decides; the rest is filled in. gradient is borrowed
- * until the block is back, and used up: it is made narrow where it lies. */
+ * head: what the step decides, and the version; the rest is filled in. gradient
+ * is borrowed until the block is back, and used up: it is made narrow where it lies. */
 void coh_trips_push(coh_trips *self, int64_t block, const coh_push *head,
                     float *gradient);
 
 /* Ask for the block's weights as they are now. exact: float32, whatever
  * exchange.reply. */
 void coh_trips_pull(coh_trips *self, int64_t block, bool exact);
+
+/* Of the weights last answered. */
+int64_t coh_trips_version(const coh_trips *self, int64_t block);
 
 /* All are pushed that will be: they come back. Fails with COH_E_PEER. */
 coh_status coh_trips_back(coh_trips *self, coh_err *err);

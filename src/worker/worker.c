@@ -15,6 +15,16 @@
 #include "worker/lead.h"
 #include "worker/loader.h"
 
+/* What was granted last, until it is reported. */
+typedef struct doing {
+    coh_report report;
+    bool is_under_way; /* not reported yet: its weights may be on their way */
+    bool is_open;      /* a step whose exchange has not ended */
+    coh_step_sums sums;
+    coh_status mine; /* of this member's part */
+    coh_err why;     /* of `mine`, then of the report's status */
+} doing;
+
 typedef struct worker {
     coh_worker_setup setup;
     coh_schedule schedule;
@@ -26,8 +36,8 @@ typedef struct worker {
     float *own_weights; /* with servers: [P], owned; else NULL */
     float *weights;     /* [P] own_weights, or the shard's values */
     double best_score;  /* of the validation set; negative: none yet */
-    coh_report report;  /* of the last step, while its weights come back */
-    bool is_under_way;  /* they do: the report is not sent yet */
+    doing last;
+    bool has_failed; /* what is granted still was before the chief knew */
 } worker;
 
 static bool is_root(const worker *self)
@@ -64,17 +74,6 @@ static coh_status read_ahead(void *user, const coh_grant *grant, coh_err *err)
     return status;
 }
 
-/* The last step is over once its weights are here; the chief may know. */
-static coh_status end_last_step(worker *self, coh_err *err)
-{
-    if (!self->is_under_way)
-        return COH_OK;
-    self->is_under_way = false;
-    const coh_status status = coh_exchange_settle(self->exchange, err);
-    return status == COH_OK ? coh_lead_report(self->lead, &self->report, err)
-                            : status;
-}
-
 static void need(void *user, int64_t end)
 {
     worker *self = user;
@@ -87,28 +86,35 @@ static void have(void *user, int64_t first)
     coh_exchange_have(self->exchange, first);
 }
 
-/* Forward and backward on the loader's next batches, with the exchange beside.
- * What the step weighs is known with the last of them. */
+static bool lags(const worker *self)
+{
+    return self->setup.config->exchange.lag > 0;
+}
+
+/* Forward and backward on the loader's next batches, with the exchange beside:
+ * of this step, begun when what it weighs is known, with the last of them; or
+ * with a lag, of the one before. */
 static coh_status compute_step(worker *self, const coh_grant *grant,
-                               coh_step_sums *sums, coh_err *err)
+                               coh_exchange_part *part, coh_step_sums *sums,
+                               coh_err *err)
 {
     const coh_watch watch = { self, need, have };
     const int64_t batches =
         coh_plan_batches(self->setup.plan, samples_here(self, grant));
-    float *gradient = coh_gradient_values(self->gradient);
-    coh_exchange_part mine = { .stop =
-                                   coh_signals_poll(self->setup.signals) != 0 };
 
+    *part = (coh_exchange_part){ .stop = coh_signals_poll(
+                                             self->setup.signals) != 0 };
     coh_gradient_begin(self->gradient);
     for (int64_t i = 0; i < batches; i++) {
         const bool is_last = i + 1 == batches;
         coh_batch *batch = NULL;
         const coh_status status = coh_loader_take(self->loader, &batch, err);
-        mine.failed = status != COH_OK;
-        mine.weight += status == COH_OK ? coh_batch_weight(batch) : 0;
-        if (is_last || mine.failed)
-            coh_exchange_begin(self->exchange, grant, mine, gradient);
-        if (mine.failed)
+        part->failed = status != COH_OK;
+        part->weight += status == COH_OK ? coh_batch_weight(batch) : 0;
+        if ((is_last || part->failed) && !lags(self))
+            coh_exchange_begin(self->exchange, grant, *part,
+                               coh_gradient_values(self->gradient));
+        if (part->failed)
             return status;
         coh_gradient_add(self->gradient, self->setup.compute, batch, is_last,
                          self->weights, sums, &watch);
@@ -117,7 +123,7 @@ static coh_status compute_step(worker *self, const coh_grant *grant,
     return COH_OK;
 }
 
-static coh_status check_loss(const coh_grant *grant, double loss, coh_err *err)
+static coh_status check_loss(int64_t step, double loss, coh_err *err)
 {
     if (isfinite(loss))
         return COH_OK;
@@ -125,42 +131,100 @@ static coh_status check_loss(const coh_grant *grant, double loss, coh_err *err)
                     "the loss at step %lld is not finite: lower "
                     "optimizer.rate, add optimizer.warmup, or check the data "
                     "for extreme values",
-                    (long long)grant->step);
+                    (long long)step);
 }
 
-/* One training step. The outcome of the group is in *report; the return value
- * is not COH_OK only if the group itself is broken (COH_E_PEER). */
-static coh_status train(worker *self, const coh_grant *grant,
-                        coh_report *report, coh_err *err)
+static void report_text(coh_report *report, const coh_err *err)
 {
-    coh_step_sums sums = { 0 };
-    coh_exchange_part group = { 0 };
-    const double begin_s = coh_clock_now_s();
-    const double waited_s = coh_exchange_waited_s(self->exchange);
+    if (report->status != COH_OK)
+        snprintf(report->text, sizeof report->text, "%.*s", COH_REPORT_TEXT - 1,
+                 err->text);
+}
 
-    coh_status mine = compute_step(self, grant, &sums, err);
-    coh_status status = end_last_step(self, err);
+/* The exchange of the last step ends, and so does what it says of the step.
+ * Fails only if the group itself is broken (COH_E_PEER). */
+static coh_status end_exchange(worker *self, coh_err *err)
+{
+    doing *it = &self->last;
+    coh_report *report = &it->report;
+    coh_exchange_part group = { 0 };
+    coh_err why = COH_ERR_INIT;
+
+    it->is_open = false;
+    const coh_status status = coh_exchange_end(
+        self->exchange, &it->sums, &group, &report->gradient_norm, &why);
+    if (status == COH_E_PEER) {
+        *err = why;
+        return status;
+    }
+    if (group.failed)
+        it->mine = coh_agree(self->setup.roles->group, it->mine, &it->why);
+    if (it->mine == COH_OK && status != COH_OK) {
+        it->mine = status;
+        it->why = why;
+    }
+    if (it->mine == COH_OK)
+        it->mine = check_loss(report->step, it->sums.loss, &it->why);
+    report->loss = it->sums.loss;
+    report->weight = it->sums.weight;
+    memcpy(report->losses, it->sums.terms, sizeof report->losses);
+    report->stop = group.stop;
+    report->status = it->mine;
+    return COH_OK;
+}
+
+/* What was done last is over once its weights are here; the chief may know. */
+static coh_status end_last(worker *self, coh_err *err)
+{
+    doing *it = &self->last;
+    coh_status status = COH_OK;
+
+    if (!it->is_under_way)
+        return COH_OK;
+    it->is_under_way = false;
+    if (it->is_open)
+        status = end_exchange(self, err);
+    if (status == COH_OK)
+        status = coh_exchange_settle(self->exchange, err);
     if (status != COH_OK)
         return status;
-    status = coh_exchange_end(self->exchange, &sums, &group,
-                              &report->gradient_norm, err);
-    if (status == COH_E_PEER)
+    self->has_failed = it->report.status != COH_OK;
+    if (self->has_failed)
+        *err = it->why;
+    report_text(&it->report, &it->why);
+    return coh_lead_report(self->lead, &it->report, err);
+}
+
+/* One training step; what it comes to is in self->last once its exchange has
+ * ended: now, or with a lag after the next one is calculated. Fails as
+ * end_exchange(). */
+static coh_status train(worker *self, const coh_grant *grant, doing *now,
+                        coh_err *err)
+{
+    const double begin_s = coh_clock_now_s();
+    const double waited_s = coh_exchange_waited_s(self->exchange);
+    coh_exchange_part part;
+
+    if (grant->fresh)
+        coh_exchange_take(self->exchange);
+    now->mine = compute_step(self, grant, &part, &now->sums, &now->why);
+    coh_status status = end_last(self, err);
+    if (status != COH_OK || self->has_failed)
         return status;
-    if (group.failed)
-        mine = coh_agree(self->setup.roles->group, mine, err);
-    if (mine == COH_OK)
-        mine = status;
-    if (mine == COH_OK)
-        mine = check_loss(grant, sums.loss, err);
-    report->samples = grant->count;
-    report->loss = sums.loss;
-    report->weight = sums.weight;
-    memcpy(report->losses, sums.terms, sizeof report->losses);
+    if (lags(self)) {
+        coh_exchange_take(self->exchange);
+        coh_exchange_begin(self->exchange, grant, part,
+                           coh_gradient_values(self->gradient));
+    }
+    now->is_open = now->is_under_way = true;
+    now->report.samples = grant->count;
+    self->last = *now;
+    if (!lags(self))
+        status = end_exchange(self, err);
+    coh_report *report = &self->last.report;
     report->wait_s = coh_exchange_waited_s(self->exchange) - waited_s;
     report->compute_s = coh_clock_now_s() - begin_s - report->wait_s;
-    report->stop = group.stop;
-    report->status = mine;
-    return COH_OK;
+    return status;
 }
 
 static coh_status alive(void *user, coh_err *err)
@@ -246,9 +310,9 @@ static coh_status load_best(worker *self, coh_err *err)
     return status == COH_OK ? coh_exchange_spread(self->exchange, err) : status;
 }
 
-/* Evaluate the validation or the test set. As train(). */
-static coh_status evaluate(worker *self, const coh_grant *grant,
-                           coh_report *report, coh_err *err)
+/* Evaluate the validation or the test set. */
+static coh_status measure(worker *self, const coh_grant *grant,
+                          coh_evaluation *out, coh_err *err)
 {
     const coh_worker_setup *setup = &self->setup;
     const coh_evaluator evaluator = { setup->config,  setup->model,
@@ -257,83 +321,82 @@ static coh_status evaluate(worker *self, const coh_grant *grant,
                                       alive,          self };
     const bool is_test = grant->kind == COH_GRANT_TEST;
     const bool selects = setup->config->eval.select == COH_SELECT_BEST;
+
+    coh_status status = coh_exchange_pull(self->exchange, true, err);
+    if (status == COH_OK && is_test && selects)
+        status = load_best(self, err);
+    if (status == COH_OK)
+        status =
+            coh_evaluate(&evaluator, is_test ? setup->test : setup->validation,
+                         self->weights, out, err);
+    if (status == COH_OK)
+        status = check_loss(grant->step, out->loss, err);
+    if (status == COH_OK && !is_test && selects)
+        keep_best(self, grant, out);
+    return status;
+}
+
+/* As train(), but that it is over at once. */
+static coh_status evaluate(worker *self, const coh_grant *grant, doing *now,
+                           coh_err *err)
+{
     coh_evaluation e = { .accuracy = -1, .auc = -1 };
 
-    coh_status mine = coh_exchange_pull(self->exchange, true, err);
-    if (mine == COH_E_PEER)
-        return mine;
-    if (is_test && selects)
-        mine = load_best(self, err);
-    if (mine == COH_OK)
-        mine =
-            coh_evaluate(&evaluator, is_test ? setup->test : setup->validation,
-                         self->weights, &e, err);
-    if (mine == COH_E_PEER)
-        return mine;
-    if (mine == COH_OK)
-        mine = check_loss(grant, e.loss, err);
-    if (mine == COH_OK && !is_test && selects)
-        keep_best(self, grant, &e);
-    if (!is_test && coh_exchange_pull(self->exchange, false, err) == COH_E_PEER)
+    now->report.status = measure(self, grant, &e, &now->why);
+    if (now->report.status == COH_E_PEER) {
+        *err = now->why;
+        return COH_E_PEER;
+    }
+    if (grant->kind != COH_GRANT_TEST &&
+        coh_exchange_pull(self->exchange, false, err) == COH_E_PEER)
         return COH_E_PEER; /* what was measured is old by now */
-    report->samples = e.samples;
-    report->loss = e.loss;
-    report->weight = e.weight;
-    report->accuracy = e.accuracy;
-    report->auc = e.auc;
-    report->status = mine;
+    now->report.samples = e.samples;
+    now->report.loss = e.loss;
+    now->report.weight = e.weight;
+    now->report.accuracy = e.accuracy;
+    now->report.auc = e.auc;
+    now->is_under_way = true;
+    self->last = *now;
     return COH_OK;
 }
 
-static void report_text(coh_report *report, const coh_err *err)
-{
-    if (report->status != COH_OK)
-        snprintf(report->text, sizeof report->text, "%.*s", COH_REPORT_TEXT - 1,
-                 err->text);
-}
-
-/* May the weights of what was done last come back during what is next? Both
- * must be steps, with servers: without, the weights are here already. */
+/* May what was done last end beside what is next? Both must be steps, and its
+ * weights on their way: without servers or a lag they are here already. */
 static bool may_overlap(const worker *self)
 {
-    return self->shard == NULL && self->report.kind == COH_GRANT_TRAIN &&
-           coh_lead_trains_next(self->lead);
+    const coh_report *report = &self->last.report;
+
+    return (self->shard == NULL || lags(self)) && report->status == COH_OK &&
+           report->kind == COH_GRANT_TRAIN && coh_lead_trains_next(self->lead);
 }
 
 /* Grant after grant, until STOP. */
 static coh_status loop(worker *self, coh_err *err)
 {
     coh_grant grant;
-    bool has_failed = false;
 
     for (;;) {
-        coh_status status = COH_OK;
-        if (has_failed || !may_overlap(self))
-            status = end_last_step(self, err);
+        coh_status status = may_overlap(self) ? COH_OK : end_last(self, err);
         if (status == COH_OK)
             status = coh_lead_take(self->lead, &grant, err);
         if (status != COH_OK)
             return status;
         if (grant.kind == COH_GRANT_STOP)
             return (coh_status)grant.status;
-        if (has_failed)
+        if (self->has_failed)
             continue; /* granted before the chief heard of it */
 
-        coh_report report = { .kind = grant.kind,
-                              .membership = grant.membership,
-                              .group = self->setup.roles->mine.group,
-                              .step = grant.step,
-                              .accuracy = -1,
-                              .auc = -1 };
+        doing now = { .report = { .kind = grant.kind,
+                                  .membership = grant.membership,
+                                  .group = self->setup.roles->mine.group,
+                                  .step = grant.step,
+                                  .accuracy = -1,
+                                  .auc = -1 } };
         status = grant.kind == COH_GRANT_TRAIN
-                     ? train(self, &grant, &report, err)
-                     : evaluate(self, &grant, &report, err);
+                     ? train(self, &grant, &now, err)
+                     : evaluate(self, &grant, &now, err);
         if (status != COH_OK)
             return status;
-        has_failed = report.status != COH_OK;
-        report_text(&report, err);
-        self->report = report;
-        self->is_under_way = true;
     }
 }
 
@@ -344,8 +407,8 @@ static coh_status make_weights(worker *self, coh_err *err)
     const int64_t count = setup->model->parameters;
     const coh_rule rule = coh_rule_of(setup->config);
 
-    coh_status status = coh_gradient_new(
-        count, setup->config->train.accumulate > 1, &self->gradient, err);
+    coh_status status =
+        coh_gradient_new(setup->config, count, &self->gradient, err);
     if (status != COH_OK)
         return status;
     if (setup->plan->servers > 0) {

@@ -107,14 +107,16 @@ static void pull(bool exact)
 static void push(void)
 {
     const bool is_sync = config->policy == COH_POLICY_SYNC;
-    const coh_push head = { .groups = is_sync ? groups : 1,
-                            .weight = !is_sync               ? 4
-                                      : roles.mine.group > 0 ? 1
-                                                             : 5 - groups };
+    coh_push head = { .groups = is_sync ? groups : 1,
+                      .weight = !is_sync               ? 4
+                                : roles.mine.group > 0 ? 1
+                                                       : 5 - groups };
 
-    for (int64_t b = plan.nblocks - 1; trips != NULL && b >= 0; b--)
+    for (int64_t b = plan.nblocks - 1; trips != NULL && b >= 0; b--) {
+        head.version = coh_trips_version(trips, b);
         coh_trips_push(trips, b, &head,
                        gradient + coh_plan_block(&plan, b).first);
+    }
     if (trips != NULL)
         come_back();
     meet();

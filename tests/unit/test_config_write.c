@@ -123,7 +123,7 @@ START_TEST(a_written_config_loads_to_the_same)
         "  normalize: max, normalize_over: global, normalize_samples: 12,\n"
         "  classes: 13, train_samples: 14, test_samples: 15, unlabelled: 0.3,\n"
         "  prefetch: 16}\n"
-        "exchange: {block: 65536, placement: layer, push: bfloat16,\n"
+        "exchange: {block: 65536, lag: 1, placement: layer, push: bfloat16,\n"
         "  reply: float16, timeout: 17}\n"
         "eval: {every: 18, batch: 19, select: best}\n"
         "checkpoint: {every: 20, keep: 21}\ncompute: {threads: 22}\n"

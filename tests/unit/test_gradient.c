@@ -105,12 +105,18 @@ static void run_step(coh_gradient *gradient, int64_t batches)
     ck_assert(sums.terms[1] == 3 * (double)batches);
 }
 
+static coh_config config_for(int64_t accumulate, int64_t lag)
+{
+    return (coh_config){ .train.accumulate = accumulate, .exchange.lag = lag };
+}
+
 /* Steps of different lengths one after the other, as at the end of an epoch. */
 START_TEST(a_step_is_told_of_the_sum_of_its_batches_part_by_part)
 {
+    const coh_config config = config_for(MOST, _i);
     coh_gradient *gradient = NULL;
 
-    ck_assert_int_eq(coh_gradient_new(COUNT, true, &gradient, &err), COH_OK);
+    ck_assert_int_eq(coh_gradient_new(&config, COUNT, &gradient, &err), COH_OK);
     for (int64_t batches = MOST; batches > 0; batches--)
         run_step(gradient, batches);
     run_step(gradient, MOST);
@@ -120,12 +126,32 @@ END_TEST
 
 START_TEST(a_single_batch_needs_no_second_vector)
 {
+    const coh_config config = config_for(1, 0);
     coh_gradient *gradient = NULL;
 
-    ck_assert_int_eq(coh_gradient_vectors(false), 1);
-    ck_assert_int_eq(coh_gradient_new(COUNT, false, &gradient, &err), COH_OK);
+    ck_assert_int_eq(coh_gradient_vectors(&config), 1);
+    ck_assert_int_eq(coh_gradient_new(&config, COUNT, &gradient, &err), COH_OK);
     run_step(gradient, 1);
     run_step(gradient, 1);
+    coh_gradient_destroy(&gradient);
+}
+END_TEST
+
+/* The exchange of a step reads its sum while the next is calculated. */
+START_TEST(with_a_lag_a_sum_outlives_the_next_step)
+{
+    const coh_config config = config_for(1, 1);
+    coh_gradient *gradient = NULL;
+
+    ck_assert_int_eq(coh_gradient_vectors(&config), 2);
+    ck_assert_int_eq(coh_gradient_new(&config, COUNT, &gradient, &err), COH_OK);
+    run_step(gradient, 1);
+    float *sum = coh_gradient_values(gradient);
+    sum[0] = 12345;
+    run_step(gradient, 1);
+    ck_assert(coh_gradient_values(gradient) != sum && sum[0] == 12345);
+    run_step(gradient, 1);
+    ck_assert(coh_gradient_values(gradient) == sum);
     coh_gradient_destroy(&gradient);
 }
 END_TEST
@@ -135,7 +161,9 @@ static Suite *gradient_suite(void)
     Suite *suite = suite_create("gradient");
     TCase *core = tcase_create("core");
 
-    tcase_add_test(core, a_step_is_told_of_the_sum_of_its_batches_part_by_part);
+    tcase_add_loop_test(
+        core, a_step_is_told_of_the_sum_of_its_batches_part_by_part, 0, 2);
+    tcase_add_test(core, with_a_lag_a_sum_outlives_the_next_step);
     tcase_add_test(core, a_single_batch_needs_no_second_vector);
     suite_add_tcase(suite, core);
     return suite;

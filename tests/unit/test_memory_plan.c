@@ -76,6 +76,21 @@ START_TEST(gradients_that_are_added_up_need_a_second_vector)
 }
 END_TEST
 
+/* What travels is not what is calculated with. */
+START_TEST(a_lag_takes_a_second_gradient_and_with_servers_second_weights)
+{
+    const char *text = HEAD NET "groups: 1\nexchange: {lag: 1}\n";
+    const coh_memory_plan alone = count(text, 1, 0);
+    const coh_memory_plan served =
+        count(HEAD NET "exchange: {lag: 1}\nservers: 1\n", 2, 0);
+
+    ck_assert_int_eq(alone.worker.gradient, 2 * 4 * PARAMETERS);
+    ck_assert_int_eq(alone.worker.exchange, 0);
+    ck_assert_int_eq(served.worker.gradient, 2 * 4 * PARAMETERS);
+    ck_assert_int_eq(served.worker.exchange, 4 * PARAMETERS);
+}
+END_TEST
+
 START_TEST(with_servers_the_state_is_theirs_and_each_starts_from_a_whole_copy)
 {
     const coh_memory_plan plan = count(
@@ -242,6 +257,8 @@ static Suite *suite(void)
     TCase *core = tcase_create("core"), *net = tcase_create("net");
 
     tcase_add_test(core, a_worker_alone_has_the_state_of_the_optimizer);
+    tcase_add_test(
+        core, a_lag_takes_a_second_gradient_and_with_servers_second_weights);
     tcase_add_test(core, gradients_that_are_added_up_need_a_second_vector);
     tcase_add_test(
         core,

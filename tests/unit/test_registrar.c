@@ -339,6 +339,29 @@ START_TEST(saves_and_evaluations_come_when_due)
 }
 END_TEST
 
+static bool is_saved_at(const tale *t, int64_t samples)
+{
+    for (int64_t i = 0; i < t->nsaves; i++) {
+        if (t->save_samples[i] == samples)
+            return true;
+    }
+    return false;
+}
+
+/* As is the very first: a run that is resumed from the save does the same. */
+START_TEST(the_first_step_after_a_save_is_on_the_newest_weights)
+{
+    const coh_registrar_rules rules = usual(1);
+    game *g = begin(&rules, NULL, 7);
+
+    play_out(g);
+    for (int64_t i = 0; i < g->tale.ntrain; i++)
+        ck_assert_int_eq(g->tale.train[i].fresh,
+                         i == 0 ||
+                             is_saved_at(&g->tale, g->tale.train[i].clock));
+}
+END_TEST
+
 START_TEST(an_evaluation_that_the_test_covers_is_left_out_at_the_end)
 {
     coh_registrar_rules rules = usual(2);
@@ -521,7 +544,8 @@ START_TEST(a_signal_in_the_test_changes_nothing)
 }
 END_TEST
 
-/* A run that is cut at a save and one that is not grant the same pieces. */
+/* A run that is cut at a save and one that is not grant the same pieces; where
+ * it was cut the weights are fresh. */
 START_TEST(a_resumed_run_goes_on_as_the_unbroken_one)
 {
     const coh_registrar_rules rules = usual(1 + _i % FEW);
@@ -541,9 +565,11 @@ START_TEST(a_resumed_run_goes_on_as_the_unbroken_one)
     ck_assert_int_eq(at.steps, first);
     play_out(begin(&rules, &at, 3));
     ck_assert_int_eq(first + g->tale.ntrain, whole.ntrain);
-    for (int64_t i = 0; i < g->tale.ntrain; i++)
+    for (int64_t i = 0; i < g->tale.ntrain; i++) {
+        g->tale.train[i].fresh = whole.train[first + i].fresh = 0;
         ck_assert_mem_eq(&g->tale.train[i], &whole.train[first + i],
                          sizeof whole.train[0]);
+    }
 }
 END_TEST
 
@@ -798,6 +824,25 @@ START_TEST(under_sync_all_groups_share_the_pieces_of_one_big_group)
 }
 END_TEST
 
+/* After saves and evaluations, which bring them to group 0. */
+START_TEST(under_sync_all_groups_are_on_the_newest_weights_together)
+{
+    coh_registrar_rules rules = usual(_i);
+    rules.policy = COH_POLICY_SYNC;
+    game *g = begin(&rules, NULL, (uint64_t)_i);
+    int64_t fresh[4000] = { 0 }, steps = 0;
+
+    play_out(g);
+    for (int64_t i = 0; i < g->tale.ntrain; i++)
+        fresh[g->tale.train[i].step] += g->tale.train[i].fresh;
+    for (int64_t step = 0; step < g->tale.ntrain / _i; step++) {
+        ck_assert(fresh[step] == 0 || fresh[step] == _i);
+        steps += fresh[step] > 0;
+    }
+    ck_assert_int_gt(steps, g->tale.nsaves);
+}
+END_TEST
+
 START_TEST(under_sync_a_stop_lets_all_finish_the_step_that_one_began)
 {
     coh_registrar_rules rules = usual(4);
@@ -821,6 +866,7 @@ static Suite *registrar_suite(void)
                         FEW + 1);
     tcase_add_test(core, steps_epochs_and_clocks_count_up);
     tcase_add_loop_test(core, saves_and_evaluations_come_when_due, 1, FEW + 1);
+    tcase_add_test(core, the_first_step_after_a_save_is_on_the_newest_weights);
     tcase_add_test(core,
                    an_evaluation_that_the_test_covers_is_left_out_at_the_end);
     tcase_add_test(core, without_intervals_there_is_one_save_and_one_test);
@@ -840,6 +886,8 @@ static Suite *registrar_suite(void)
     TCase *sync = tcase_create("sync");
     tcase_add_loop_test(
         sync, under_sync_all_groups_share_the_pieces_of_one_big_group, 1, 9);
+    tcase_add_loop_test(
+        sync, under_sync_all_groups_are_on_the_newest_weights_together, 1, 9);
     tcase_add_loop_test(
         sync, under_sync_a_stop_lets_all_finish_the_step_that_one_began, 0, 30);
     suite_add_tcase(suite, sync);
