@@ -251,9 +251,12 @@ static coh_status read_file(const coh_args *args, coh_config **out,
     const coh_status status =
         coh_config_load(args->target, args->sets, args->nsets, out, err);
 
-    if (status == COH_OK && (*out)->servers == 0 && (*out)->group_size <= 1)
+    if (status != COH_OK)
+        return status;
+    if ((*out)->servers == 0 && (*out)->group_size <= 1)
         (*out)->servers = 1;
-    return status;
+    (*out)->exchange.lag = 0; /* a step that is measured is whole */
+    return COH_OK;
 }
 
 static coh_status run(exchange_bench *self, const coh_args *args, coh_err *err)

@@ -71,9 +71,12 @@ static int64_t bytes_for(const coh_trial_setup *setup, const coh_plan *plan)
 {
     const coh_rule rule = coh_rule_of(setup->config);
     const int server = setup->roles->mine.server;
-    int64_t count = (2 + (plan->servers > 0 ? 0 : coh_rule_slots(&rule))) *
-                        plan->parameters +
+    const int64_t slots = coh_rule_slots(&rule);
+    int64_t count = (2 + (plan->owners > 0 ? 0 : slots)) * plan->parameters +
                     2 * COH_SUMS_AT_ONCE * plan->block_count;
+
+    if (coh_plan_shares_update(plan))
+        count += (1 + slots) * coh_plan_fullest(plan);
 
     if (setup->roles->mine.is_server)
         count = (1 + coh_rule_slots(&rule)) *
@@ -116,15 +119,16 @@ static coh_status make_worker(trial *self, coh_err *err)
 {
     const coh_trial_setup *setup = self->setup;
     const coh_model *model = setup->model;
-    const bool has_servers = self->plan.servers > 0;
+    const int owner =
+        coh_plan_member_owner(&self->plan, setup->roles->mine.member);
     coh_status status = COH_OK;
 
-    if (!has_servers)
-        status = make_shard(self, -1, err);
+    if (self->plan.owners == 0 || owner >= 0)
+        status = make_shard(self, owner, err);
     if (status != COH_OK)
         return status;
-    self->weights = has_servers ? coh_floats(model->parameters)
-                                : coh_shard_values(self->shard);
+    self->weights = self->plan.owners > 0 ? coh_floats(model->parameters)
+                                          : coh_shard_values(self->shard);
     self->gradient = coh_floats(model->parameters);
     if (self->weights == NULL || self->gradient == NULL)
         return coh_fail(err, COH_E_NOMEM,
@@ -133,6 +137,8 @@ static coh_status make_worker(trial *self, coh_err *err)
                         (long long)model->parameters);
     if (setup->compute != NULL)
         coh_model_init(model, (uint64_t)setup->config->run.seed, self->weights);
+    if (owner >= 0)
+        coh_shard_load(self->shard, self->weights);
     return coh_exchange_new(setup->config, &self->plan, setup->roles,
                             &self->schedule, &model->statistics, self->shard,
                             self->weights, &self->exchange, err);
@@ -170,7 +176,7 @@ static void fini(trial *self)
 {
     coh_exchange_destroy(&self->exchange);
     coh_inbox_destroy(&self->inbox);
-    if (self->plan.servers > 0)
+    if (self->plan.owners > 0)
         free(self->weights);
     coh_shard_destroy(&self->shard);
     free(self->gradient);

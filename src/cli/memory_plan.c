@@ -75,9 +75,9 @@ static int64_t exchange_bytes(const coh_config *config, const coh_plan *plan)
     const int64_t at_once = at_most(
         plan->parameters, plan->block_count * (int64_t)COH_SUMS_AT_ONCE);
     const bool is_mpi = config->exchange.collectives == COH_COLLECTIVES_MPI;
-    const int64_t copies = plan->group_size == 1         ? 0
-                           : is_mpi && plan->servers > 0 ? 2
-                                                         : 1;
+    const int64_t copies = plan->group_size == 1        ? 0
+                           : is_mpi && plan->owners > 0 ? 2
+                                                        : 1;
     const bool selects = config->eval.select == COH_SELECT_BEST;
 
     return FLOAT_BYTES *
@@ -91,20 +91,22 @@ void coh_memory_count(const coh_config *config, const coh_model *model,
     const coh_rule rule = coh_rule_of(config);
     const int64_t slots = coh_rule_slots(&rule);
     const int64_t all = FLOAT_BYTES * plan->parameters;
+    const int64_t own =
+        plan->owners > 0 ? FLOAT_BYTES * coh_plan_fullest(plan) : all;
+    const bool shares = coh_plan_shares_update(plan);
 
     *out = (coh_memory_plan){ 0 };
     out->worker = (coh_memory_parts){
-        .parameters = all,
+        .parameters = all + (shares ? own : 0),
         .gradient = all * coh_gradient_vectors(config),
-        .optimizer = plan->servers > 0 ? 0 : slots * all,
+        .optimizer = plan->servers > 0 ? 0 : slots * own,
         .images = image_bytes(config, model, plan, evaluated),
         .exchange = exchange_bytes(config, plan) +
-                    (plan->servers > 0 && config->exchange.lag > 0 ? all : 0),
+                    (plan->owners > 0 && config->exchange.lag > 0 ? all : 0),
     };
     if (plan->servers == 0)
         return;
     /* Of the fullest server. Of all initial values it keeps its own. */
-    const int64_t own = FLOAT_BYTES * coh_plan_fullest(plan);
     int64_t blocks = 0;
     for (int s = 0; s < plan->servers; s++)
         blocks =

@@ -49,7 +49,7 @@ static coh_status check_manifest(const training *self, const char *checkpoint,
 {
     const coh_manifest *m = &self->start;
     const coh_job *job = &self->job;
-    const int64_t parts = job->plan.servers > 0 ? job->plan.servers : 1;
+    const int64_t parts = coh_plan_parts(&job->plan);
 
     if (m->parameters != job->model->parameters ||
         m->fingerprint != coh_model_fingerprint(job->model))
@@ -64,8 +64,8 @@ static coh_status check_manifest(const training *self, const char *checkpoint,
             "checkpoint '%s' was saved by %" PRId64
             " owners of parameters in blocks of %" PRId64 ", not %" PRId64
             " in blocks of %" PRId64
-            ": resume with the servers, exchange.placement and block "
-            "of then",
+            ": resume with the servers, exchange.update, placement and "
+            "block of then",
             checkpoint, m->parts, m->block_count, parts, job->plan.block_count);
     if (m->rule != job->config->optimizer.rule)
         return coh_fail(err, COH_E_CONFIG,
@@ -106,7 +106,7 @@ static coh_manifest fresh_manifest(const coh_job *job)
         .seed = job->config->run.seed,
         .parameters = job->model->parameters,
         .fingerprint = coh_model_fingerprint(job->model),
-        .parts = job->plan.servers > 0 ? job->plan.servers : 1,
+        .parts = coh_plan_parts(&job->plan),
         .block_count = job->plan.block_count,
         .rule = job->config->optimizer.rule,
         .best_score = -1,

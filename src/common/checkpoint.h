@@ -1,6 +1,6 @@
 /* checkpoint.h - a run on disk, whole or not at all.
  *
- *     RUN/checkpoints/step_N/part_S.h5     what server S owns (or part 0: all)
+ *     RUN/checkpoints/step_N/part_S.h5     what owner S owns (or part 0: all)
  *     RUN/checkpoints/step_N/manifest.h5   where the run stood; written last
  *
  * A checkpoint is written into step_N.tmp, every file is on disk before the

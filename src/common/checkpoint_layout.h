@@ -45,10 +45,10 @@ static inline coh_status coh_no_memory(coh_err *err)
     return coh_fail(err, COH_E_NOMEM, "no memory for a checkpoint");
 }
 
-/* A worker without servers owns everything: part 0, server -1. */
+/* A worker that owns everything: part 0, server -1. */
 static inline int coh_part_server(const coh_plan *plan, int part)
 {
-    return plan->servers == 0 ? -1 : part;
+    return plan->owners == 0 ? -1 : part;
 }
 
 #endif

@@ -82,6 +82,10 @@ typedef enum coh_normalize_over {
     COH_NORMALIZE_CHANNEL,
     COH_NORMALIZE_GLOBAL
 } coh_normalize_over;
+typedef enum coh_update_kind {
+    COH_UPDATE_ALL,
+    COH_UPDATE_OWNERS
+} coh_update_kind;
 typedef enum coh_select { COH_SELECT_LAST, COH_SELECT_BEST } coh_select;
 
 typedef enum coh_compute_algorithm {
@@ -174,7 +178,8 @@ typedef struct coh_config {
         double unlabelled;
     } data;
     struct {
-        int collectives, placement, push, reply; /* the last: coh_wire_kind */
+        int collectives, placement, update;
+        int push, reply; /* coh_wire_kind */
         int64_t block, speakers, lag;
         double timeout;
     } exchange;

@@ -117,6 +117,17 @@ static void check_clip(coh_reader *self)
                "group_size");
 }
 
+static void check_update(coh_reader *self)
+{
+    const coh_config *config = self->config;
+
+    if (config->exchange.update == COH_UPDATE_OWNERS && config->servers > 0 &&
+        is_sound(self, AT(exchange.update)) && is_sound(self, AT(servers)))
+        refuse(self, AT(exchange.update), 0,
+               "owners, but with servers these own all weights; write update: "
+               "all, or servers: 0");
+}
+
 /* What optimizer.rule can be combined with: the table of docs/rules.md. */
 static void check_rule(coh_reader *self)
 {
@@ -245,6 +256,7 @@ void coh_config_check(coh_reader *reader)
     check_training(reader);
     check_rule(reader);
     check_clip(reader);
+    check_update(reader);
     check_run(reader);
     check_data(reader);
     check_select(reader);

@@ -141,11 +141,14 @@
     INT("exchange.block", exchange.block, 1048576, 65536, COH_BLOCK_BYTES_MAX, \
         "bytes", "size of a block: what is sent, versioned and placed")        \
     INT("exchange.speakers", exchange.speakers, 0, 0, 1000000, "ranks",        \
-        "members of a group that share out the talking to servers; 0 is all, " \
-        "1 only its root")                                                     \
+        "members of a group that share out the talking to servers, or the "    \
+        "update; 0 is all, 1 only its root")                                   \
     ENUM("exchange.collectives", exchange.collectives, 0, "mpi|own",           \
          "sums and spreads in a group: MPI's, or messages of our own along "   \
          "trees, with the same bits in every run")                             \
+    ENUM("exchange.update", exchange.update, 0, "all|owners",                  \
+         "without servers; all: each worker updates all weights; owners: the " \
+         "speakers share out the update and spread what they made")            \
     INT("exchange.lag", exchange.lag, 0, 0, 1, "steps",                        \
         "1: the next step is calculated while this one's gradients and "       \
         "weights travel, on weights one update older: see docs/rules.md")      \

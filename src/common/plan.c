@@ -17,12 +17,12 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Cut the vector: blocks of at most `bytes`, as many for every server. Where
+/* Cut the vector: blocks of at most `bytes`, as many for every owner. Where
  * that leaves a few large blocks for several servers, smaller ones share them
  * out evenly. */
 static void cut(coh_plan *self, int64_t bytes)
 {
-    const int64_t owners = self->servers > 0 ? self->servers : 1;
+    const int64_t owners = self->owners > 0 ? self->owners : 1;
     const int64_t most = bytes / FLOAT_BYTES / ALIGN_FLOATS * ALIGN_FLOATS;
     int64_t wanted = ceil_div(ceil_div(self->parameters, most), owners);
 
@@ -64,6 +64,18 @@ static int count_speakers(const coh_plan *self, int64_t wanted)
     return (int)count;
 }
 
+static int count_owners(const coh_plan *self, const coh_config *config)
+{
+    const int64_t wanted = config->exchange.speakers;
+
+    if (self->servers > 0)
+        return self->servers;
+    if (config->exchange.update != COH_UPDATE_OWNERS || self->group_size == 1)
+        return 0;
+    return wanted == 0 || wanted > self->group_size ? self->group_size
+                                                    : (int)wanted;
+}
+
 /* A rule that takes layers as one must find each in one block. */
 static coh_status check_rule(const coh_config *config, const coh_layer *largest,
                              coh_err *err)
@@ -97,11 +109,13 @@ static coh_status cut_by_layers(coh_plan *self, const coh_config *config,
                         "servers: %d for a model of %d layers with parameters: "
                         "use fewer, or exchange.placement: balanced",
                         self->servers, count);
+    if (coh_plan_shares_update(self) && self->owners > count)
+        self->owners = count;
     coh_status status = check_rule(config, largest, err);
     if (status == COH_OK)
-        status = coh_plan_layers_new(
-            model, self->servers > 0 ? self->servers : 1,
-            config->exchange.block / FLOAT_BYTES, &self->layers, err);
+        status = coh_plan_layers_new(model, self->owners > 0 ? self->owners : 1,
+                                     config->exchange.block / FLOAT_BYTES,
+                                     &self->layers, err);
     if (status != COH_OK)
         return status;
     self->nblocks = self->layers->nblocks;
@@ -148,12 +162,18 @@ coh_status coh_plan_make(const coh_config *config, const coh_model *model,
     plan.update_samples =
         plan.step_samples *
         (config->policy == COH_POLICY_SYNC ? config->groups : 1);
+    plan.owners = count_owners(&plan, config);
     coh_status status = COH_OK;
     if (config->exchange.placement == COH_PLACEMENT_LAYER)
         status = cut_by_layers(&plan, config, model, err);
     else
         cut(&plan, config->exchange.block);
     plan.speakers = count_speakers(&plan, config->exchange.speakers);
+    if (coh_plan_shares_update(&plan)) {
+        if (plan.owners > plan.speakers)
+            plan.owners = plan.speakers;
+        plan.speakers = plan.owners;
+    }
     if (status == COH_OK)
         *out = plan;
     return status;
@@ -210,7 +230,8 @@ int coh_plan_root_rank(const coh_plan *self, int group)
 
 int coh_plan_speaker(const coh_plan *self, int64_t block)
 {
-    return (int)(block % self->speakers);
+    return coh_plan_shares_update(self) ? coh_plan_owner(self, block)
+                                        : (int)(block % self->speakers);
 }
 
 int coh_plan_speaker_rank(const coh_plan *self, int group, int speaker)
@@ -240,7 +261,7 @@ coh_range coh_plan_block(const coh_plan *self, int64_t block)
 int coh_plan_owner(const coh_plan *self, int64_t block)
 {
     return self->layers != NULL ? self->layers->owners[block]
-                                : (int)(block % self->servers);
+                                : (int)(block % self->owners);
 }
 
 int64_t coh_plan_owned(const coh_plan *self, int server)
@@ -251,7 +272,7 @@ int64_t coh_plan_owned(const coh_plan *self, int server)
         return self->nblocks;
     if (layers != NULL)
         return layers->firsts[server + 1] - layers->firsts[server];
-    return (self->nblocks - server + self->servers - 1) / self->servers;
+    return (self->nblocks - server + self->owners - 1) / self->owners;
 }
 
 int64_t coh_plan_owned_block(const coh_plan *self, int server, int64_t index)
@@ -261,7 +282,7 @@ int64_t coh_plan_owned_block(const coh_plan *self, int server, int64_t index)
     if (server < 0)
         return index;
     return layers != NULL ? layers->blocks[layers->firsts[server] + index]
-                          : index * self->servers + server;
+                          : index * self->owners + server;
 }
 
 int64_t coh_plan_owned_index(const coh_plan *self, int server, int64_t block)
@@ -269,7 +290,7 @@ int64_t coh_plan_owned_index(const coh_plan *self, int server, int64_t block)
     if (server < 0)
         return block;
     return self->layers != NULL ? self->layers->indices[block]
-                                : block / self->servers;
+                                : block / self->owners;
 }
 
 int64_t coh_plan_owned_parameters(const coh_plan *self, int server)
@@ -292,11 +313,26 @@ int64_t coh_plan_fullest(const coh_plan *self)
 {
     int64_t most = 0;
 
-    for (int s = 0; s < self->servers; s++) {
+    for (int s = 0; s < self->owners; s++) {
         const int64_t count = coh_plan_owned_parameters(self, s);
         most = count > most ? count : most;
     }
     return most;
+}
+
+bool coh_plan_shares_update(const coh_plan *self)
+{
+    return self->servers == 0 && self->owners > 0;
+}
+
+int coh_plan_member_owner(const coh_plan *self, int member)
+{
+    return coh_plan_shares_update(self) && member < self->owners ? member : -1;
+}
+
+int coh_plan_parts(const coh_plan *self)
+{
+    return self->owners > 0 ? self->owners : 1;
 }
 
 /* Of `samples`, filled into places of size `most` in turn, those in number

@@ -12,6 +12,9 @@
  *            sent, versioned and placed.
  * Speakers   the first members of a group: block b's talks to its server for
  *            the group; they take turns.
+ * Owners     who updates which blocks: the servers; without any, each worker
+ *            all of them for itself, or, with exchange.update: owners, the
+ *            speakers of the group. Below, "server" is an owner of either kind.
  * Placement  balanced: pieces of equal size (the last one shorter); block b
  *            belongs to server b modulo servers, and the blocks are cut to make
  *            as many for each: the fullest server holds the mean and at most a
@@ -47,6 +50,7 @@ typedef struct coh_plan_layers coh_plan_layers;
 typedef struct coh_plan {
     int groups, group_size, servers; /* all resolved; group_size >= 1 */
     int speakers;                    /* of a group, 1 .. group_size */
+    int owners; /* servers, or speakers that update; 0: each worker, all */
     int64_t parameters;
     int64_t nblocks;
     int64_t block_count;    /* parameters of the largest block */
@@ -87,7 +91,7 @@ int coh_plan_speaker_rank(const coh_plan *self, int group, int speaker);
 /* The parameters of a block, 0 <= block < nblocks. */
 coh_range coh_plan_block(const coh_plan *self, int64_t block);
 
-/* The server that owns a block, servers > 0. */
+/* The server that owns a block, owners > 0. */
 int coh_plan_owner(const coh_plan *self, int64_t block);
 
 /* Blocks that `server` owns, from the lowest on. With server -1, all of them: a
@@ -97,8 +101,16 @@ int64_t coh_plan_owned_block(const coh_plan *self, int server, int64_t index);
 int64_t coh_plan_owned_index(const coh_plan *self, int server, int64_t block);
 int64_t coh_plan_owned_parameters(const coh_plan *self, int server);
 
-/* Parameters of the server that owns most. servers > 0. */
+/* Parameters of the server that owns most. owners > 0. */
 int64_t coh_plan_fullest(const coh_plan *self);
+
+/* Do the members of a group share out the update? The number of `member` among
+ * the owners then; -1: it is none. */
+bool coh_plan_shares_update(const coh_plan *self);
+int coh_plan_member_owner(const coh_plan *self, int member);
+
+/* Into how many parts the parameters of a checkpoint fall. */
+int coh_plan_parts(const coh_plan *self);
 
 /* What of a group's `samples` positions falls to `member`: each is filled up to
  * its share of a whole step in turn. count may be 0. */

@@ -29,8 +29,8 @@ struct coh_exchange {
     const coh_roles *roles;
     const coh_schedule *schedule;
     const coh_statistics *statistics;
-    coh_shard *shard; /* without servers */
-    coh_trips *trips; /* with servers, owned; else NULL */
+    coh_shard *shard; /* what is updated here; NULL: nothing */
+    coh_trips *trips; /* blocks have owners, owned; NULL: all is updated here */
     float *weights;
     float *landing;   /* [P] of a lag with servers, owned: where new weights
                          arrive; else NULL */
@@ -117,9 +117,9 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             .nblocks = plan->nblocks,
                             .blocks = blocks };
     /* Weights that are calculated with must not change meanwhile. */
-    self->holds = self->most_norm > 0 || (self->lags && shard != NULL);
+    self->holds = self->most_norm > 0 || (self->lags && plan->owners == 0);
     coh_status status = reserve(plan, roles, err);
-    if (status == COH_OK && plan->servers > 0)
+    if (status == COH_OK && plan->owners > 0)
         status = make_trips(self, config, err);
     if (status != COH_OK) {
         coh_exchange_destroy(&self);
@@ -216,7 +216,7 @@ static void begin_sum(coh_exchange *self, block *it)
     if (is_alone(self))
         return;
     it->sum =
-        self->shard != NULL
+        self->trips == NULL
             ? coh_team_begin_sum(self->roles->team, COH_LINE_SUMS, it->speaker,
                                  gradient, it->range.count)
             : coh_team_begin_gather_sum(self->roles->team, COH_LINE_SUMS,
@@ -228,7 +228,8 @@ static bool is_used_here(const coh_exchange *self, int64_t b)
     return self->trips == NULL || coh_trips_speaks(self->trips, b);
 }
 
-/* Apply the sum of a block that is used here, or send it to its server. */
+/* Apply the sum of a block that is used here, and put it on its way to the
+ * others; or send it to its server. */
 static void use_sum(coh_exchange *self, int64_t b, double weight)
 {
     const block *it = &self->blocks[b];
@@ -237,6 +238,8 @@ static void use_sum(coh_exchange *self, int64_t b, double weight)
     if (self->shard != NULL) {
         coh_shard_apply(self->shard, b, gradient, weight,
                         coh_schedule_rate(self->schedule, self->grant.clock));
+        if (self->trips != NULL)
+            coh_trips_put(self->trips, b, coh_shard_block(self->shard, b));
         return;
     }
     const coh_push head = { .step = self->grant.step,
@@ -365,7 +368,7 @@ static coh_status add_up(coh_exchange *self, coh_step_sums *sums, coh_err *err)
     if (is_alone(self))
         return COH_OK;
     memcpy(all, sums, sizeof *sums);
-    all[STEP] = self->shard == NULL || self->roles->mine.member == 0
+    all[STEP] = self->trips != NULL || self->roles->mine.member == 0
                     ? self->squares
                     : 0;
     coh_xfer *xfer = coh_team_begin_sum_f64(self->roles->team, COH_LINE_STEPS,
@@ -424,7 +427,11 @@ coh_status coh_exchange_pull(coh_exchange *self, bool exact, coh_err *err)
     if (status != COH_OK || self->trips == NULL)
         return status;
     for (int64_t b = 0; b < self->nblocks; b++) {
-        if (coh_trips_speaks(self->trips, b))
+        if (!coh_trips_speaks(self->trips, b))
+            continue;
+        if (self->shard != NULL)
+            coh_trips_put(self->trips, b, coh_shard_block(self->shard, b));
+        else
             coh_trips_pull(self->trips, b, exact);
     }
     status = coh_trips_back(self->trips, err);

@@ -7,6 +7,9 @@
  * group, pushed to the server that owns it, answered with new weights, and
  * spread to the group.
  *
+ * With exchange.update: owners, and no servers: it is summed at its speaker,
+ * which updates it, and spread to the group.
+ *
  * A block's sum begins during backward, as soon as its gradient is complete
  * everywhere in the block: last layers first. Its new weights are waited for
  * during the next forward, when a layer needs them: first layers first. In
@@ -48,8 +51,9 @@ typedef struct coh_exchange coh_exchange;
  * our own has room for one. */
 enum { COH_SUMS_AT_ONCE = 16 };
 
-/* statistics of the model, weights[P] and shard (NULL with servers; without,
- * weights are the shard's values) are borrowed. Fails with COH_E_NOMEM. */
+/* statistics of the model, weights[P] and shard are borrowed. The shard is what
+ * this member updates: NULL with servers; the blocks it owns (NULL: none); or
+ * all, and weights are its values. Fails with COH_E_NOMEM. */
 coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             const coh_roles *roles,
                             const coh_schedule *schedule,
@@ -94,9 +98,10 @@ void coh_exchange_take(coh_exchange *self);
 /* Wait for all weights. Fails with COH_E_PEER. */
 coh_status coh_exchange_settle(coh_exchange *self, coh_err *err);
 
-/* With servers: fresh weights[P], as a step would get them, or exact: float32
- * whatever exchange.reply, to evaluate. Without: nothing to do. Settles first,
- * and takes them. Fails with COH_E_PEER. */
+/* Fresh weights[P]: of the servers, as a step would get them, or exact: float32
+ * whatever exchange.reply, to evaluate; or of the members that own them; where
+ * all are updated here there is nothing to do. Settles first, and takes them.
+ * Fails with COH_E_PEER. */
 coh_status coh_exchange_pull(coh_exchange *self, bool exact, coh_err *err);
 
 /* The root's weights[P] to all members. Fails with COH_E_PEER. */

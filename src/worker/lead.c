@@ -1,9 +1,12 @@
 /* lead.c - see lead.h. */
 #include "worker/lead.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/mpi_check.h"
 #include "common/xfer.h"
 
 enum { BUNDLE = 8 }; /* grants in one message to the group, at most */
@@ -13,6 +16,7 @@ static const double alive_share = 0.2;
 
 /* What the root spreads; fixed size. */
 typedef struct bundle {
+    int64_t saves; /* not 0: first write your part of a checkpoint */
     int64_t count;
     coh_grant grants[BUNDLE];
 } bundle;
@@ -71,24 +75,57 @@ static bool has_servers(const coh_lead *self)
     return self->plan->servers > 0;
 }
 
-/* Without servers: save if it is time, and take all that the chief grants. */
+/* Without servers: see whether it is time to save, else take all that the chief
+ * grants. */
 static void collect_local(coh_lead *self, bundle *news)
 {
     coh_chief *chief = self->local.chief;
-    coh_err err = COH_ERR_INIT;
 
     coh_chief_watch(chief);
-    if (coh_chief_must_save(chief)) {
-        coh_status status = coh_chief_begin_save(chief, &err);
-        if (status == COH_OK)
-            status = coh_checkpoint_write_part(coh_chief_save_folder(chief),
-                                               self->plan, 0, self->local.shard,
-                                               &err);
-        coh_chief_end_save(chief, status, &err);
-    }
-    while (news->count < BUNDLE &&
+    news->saves = coh_chief_must_save(chief);
+    while (!news->saves && news->count < BUNDLE &&
            coh_chief_next(chief, 0, &news->grants[news->count]))
         news->count++;
+}
+
+typedef struct folder_name {
+    char text[PATH_MAX];
+} folder_name;
+
+/* Collective over the group: the root makes a folder, whoever updates weights
+ * writes its part into it, and the chief ends it when all are written. */
+static coh_status save_local(coh_lead *self, coh_err *err)
+{
+    coh_chief *chief = self->local.chief;
+    const int owner =
+        coh_plan_member_owner(self->plan, self->roles->mine.member);
+    const int part = owner < 0 ? 0 : owner;
+    const bool writes =
+        coh_plan_shares_update(self->plan) ? owner >= 0 : is_root(self);
+    folder_name folder = { "" };
+    coh_err why = COH_ERR_INIT;
+    coh_status parts = COH_OK;
+
+    if (is_root(self)) {
+        parts = coh_chief_begin_save(chief, &why);
+        snprintf(folder.text, sizeof folder.text, "%s",
+                 parts == COH_OK ? coh_chief_save_folder(chief) : "");
+    }
+    if (self->plan->group_size > 1) {
+        coh_xfer *xfer = coh_team_begin_spread(
+            self->roles->team, COH_LINE_STEPS, 0, &folder, sizeof folder);
+        const coh_status status = coh_xfer_finish(
+            &xfer, self->timeout_s, "the folder of a checkpoint", err);
+        if (status != COH_OK)
+            return status;
+    }
+    if (writes && folder.text[0] != '\0')
+        parts = coh_checkpoint_write_part(folder.text, self->plan, part,
+                                          self->local.shard, &why);
+    parts = coh_agree(self->roles->group, parts, &why);
+    if (is_root(self))
+        coh_chief_end_save(chief, parts, &why);
+    return COH_OK;
 }
 
 static void post_incoming(coh_lead *self)
@@ -125,7 +162,7 @@ static coh_status collect(coh_lead *self, bundle *news, bool must, coh_err *err)
     if (has_servers(self))
         return collect_remote(self, news, must, err);
     collect_local(self, news);
-    COH_ASSERT(!must || news->count > 0);
+    COH_ASSERT(!must || news->count > 0 || news->saves);
     return COH_OK;
 }
 
@@ -143,6 +180,8 @@ static coh_status refill(coh_lead *self, coh_err *err)
         status = coh_xfer_finish(&xfer, self->timeout_s,
                                  "the grants from its root", err);
     }
+    if (status == COH_OK && news.saves)
+        status = save_local(self, err);
     for (int64_t i = 0; i < news.count && status == COH_OK; i++) {
         if (news.grants[i].kind == COH_GRANT_WAIT)
             continue;

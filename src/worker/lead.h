@@ -22,7 +22,7 @@ typedef coh_status (*coh_lead_heard)(void *user, const coh_grant *grant,
                                      coh_err *err);
 
 /* What the lead of a run without servers needs besides: the chief (rank 0's,
- * NULL elsewhere) and the shard that a checkpoint writes. */
+ * NULL elsewhere) and the shard that a checkpoint writes, or NULL: nothing. */
 typedef struct coh_lead_local {
     coh_chief *chief;
     coh_shard *shard;

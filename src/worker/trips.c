@@ -2,6 +2,7 @@
 #include "worker/trips.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/clock.h"
 #include "common/xfer.h"
@@ -42,8 +43,9 @@ coh_status coh_trips_new(const coh_config *config, const coh_plan *plan,
     for (int64_t b = 0; b < plan->nblocks; b++) {
         trips[b].range = coh_plan_block(plan, b);
         trips[b].speaker = coh_plan_speaker(plan, b);
-        trips[b].server_rank =
-            coh_plan_server_rank(plan, coh_plan_owner(plan, b));
+        if (plan->servers > 0)
+            trips[b].server_rank =
+                coh_plan_server_rank(plan, coh_plan_owner(plan, b));
     }
     *self = (coh_trips){ .plan = plan,
                          .roles = roles,
@@ -76,6 +78,14 @@ double coh_trips_waited_s(const coh_trips *self)
 bool coh_trips_speaks(const coh_trips *self, int64_t block)
 {
     return self->roles->mine.member == self->trips[block].speaker;
+}
+
+void coh_trips_put(coh_trips *self, int64_t block, const float *weights)
+{
+    const coh_range range = self->trips[block].range;
+
+    memcpy(self->weights + range.first, weights,
+           (size_t)range.count * sizeof *weights);
 }
 
 int64_t coh_trips_version(const coh_trips *self, int64_t block)

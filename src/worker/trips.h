@@ -6,13 +6,16 @@
  * its answer is here and all before it were spread, since collectives must begin
  * in one order on all members. Blocks that nobody pushed are spread as they are.
  *
- *     new -> { push* | pull* -> back -> wait* }* -> destroy
+ * Without servers a speaker makes them itself (exchange.update: owners), and
+ * puts them here to be spread.
+ *
+ *     new -> { push* | pull* | put* -> back -> wait* }* -> destroy
  *
  * On their way gradients are what exchange.push says, and weights what
  * exchange.reply says (narrow.h); both are float32 in the group.
  *
  * back() and wait() are collective over the group, in the same order on all
- * members; push() and pull() are the speaker's alone.
+ * members; push(), pull() and put() are the speaker's alone.
  * Threads: one caller.
  */
 #ifndef COH_WORKER_TRIPS_H
@@ -42,6 +45,9 @@ void coh_trips_push(coh_trips *self, int64_t block, const coh_push *head,
 /* Ask for the block's weights as they are now. exact: float32, whatever
  * exchange.reply. */
 void coh_trips_pull(coh_trips *self, int64_t block, bool exact);
+
+/* Take weights of the block's size, of no version, as if they were answered. */
+void coh_trips_put(coh_trips *self, int64_t block, const float *weights);
 
 /* Of the weights last answered. */
 int64_t coh_trips_version(const coh_trips *self, int64_t block);

@@ -32,8 +32,8 @@ typedef struct worker {
     coh_loader *loader;
     coh_gradient *gradient;
     coh_exchange *exchange;
-    coh_shard *shard;   /* without servers: all weights; else NULL */
-    float *own_weights; /* with servers: [P], owned; else NULL */
+    coh_shard *shard;   /* what is updated here, or NULL */
+    float *own_weights; /* [P], owned; NULL: all is updated here */
     float *weights;     /* [P] own_weights, or the shard's values */
     double best_score;  /* of the validation set; negative: none yet */
     doing last;
@@ -361,13 +361,15 @@ static coh_status evaluate(worker *self, const coh_grant *grant, doing *now,
 }
 
 /* May what was done last end beside what is next? Both must be steps, and its
- * weights on their way: without servers or a lag they are here already. */
+ * weights on their way: if all are updated here, without a lag, they are here
+ * already. */
 static bool may_overlap(const worker *self)
 {
     const coh_report *report = &self->last.report;
 
-    return (self->shard == NULL || lags(self)) && report->status == COH_OK &&
-           report->kind == COH_GRANT_TRAIN && coh_lead_trains_next(self->lead);
+    return (self->own_weights != NULL || lags(self)) &&
+           report->status == COH_OK && report->kind == COH_GRANT_TRAIN &&
+           coh_lead_trains_next(self->lead);
 }
 
 /* Grant after grant, until STOP. */
@@ -400,38 +402,63 @@ static coh_status loop(worker *self, coh_err *err)
     }
 }
 
-/* The weights and where they are updated. */
+/* What this member updates of the weights: nothing where servers do, all, or
+ * the blocks it owns, if any. */
+static coh_status make_shard(worker *self, coh_err *err)
+{
+    const coh_worker_setup *setup = &self->setup;
+    const coh_plan *plan = setup->plan;
+    const coh_rule rule = coh_rule_of(setup->config);
+    const int owner = coh_plan_member_owner(plan, setup->roles->mine.member);
+
+    if (plan->owners > 0 && owner < 0)
+        return COH_OK;
+    return coh_shard_new(plan, owner, &rule, &setup->model->statistics,
+                         &self->shard, err);
+}
+
+/* Of a new run, or of the checkpoint. Servers have theirs. */
+static coh_status fill_weights(worker *self, coh_err *err)
+{
+    const coh_worker_setup *setup = &self->setup;
+    const int owner =
+        coh_plan_member_owner(setup->plan, setup->roles->mine.member);
+
+    if (self->shard == NULL)
+        return COH_OK;
+    if (setup->checkpoint[0] != '\0')
+        return coh_checkpoint_read_part(setup->checkpoint, setup->plan,
+                                        owner < 0 ? 0 : owner, self->shard,
+                                        err);
+    coh_model_init(setup->model, (uint64_t)setup->config->run.seed,
+                   self->weights);
+    if (self->own_weights != NULL)
+        coh_shard_load(self->shard, self->weights);
+    return COH_OK;
+}
+
+/* The weights, where they are updated, and the gradient. */
 static coh_status make_weights(worker *self, coh_err *err)
 {
     const coh_worker_setup *setup = &self->setup;
     const int64_t count = setup->model->parameters;
-    const coh_rule rule = coh_rule_of(setup->config);
 
     coh_status status =
         coh_gradient_new(setup->config, count, &self->gradient, err);
+    if (status == COH_OK)
+        status = make_shard(self, err);
     if (status != COH_OK)
         return status;
-    if (setup->plan->servers > 0) {
+    if (setup->plan->owners == 0)
+        self->weights = coh_shard_values(self->shard);
+    else
         self->weights = self->own_weights = coh_floats(count);
-        if (self->weights != NULL)
-            return COH_OK;
+    if (self->weights == NULL)
         return coh_fail(err, COH_E_NOMEM,
                         "no memory for %lld weights, %.3f GiB: use a smaller "
                         "network, or fewer ranks a node",
                         (long long)count, 4.0 * (double)count / (1 << 30));
-    }
-
-    status = coh_shard_new(setup->plan, -1, &rule, &setup->model->statistics,
-                           &self->shard, err);
-    if (status != COH_OK)
-        return status;
-    self->weights = coh_shard_values(self->shard);
-    if (setup->checkpoint[0] != '\0')
-        return coh_checkpoint_read_part(setup->checkpoint, setup->plan, 0,
-                                        self->shard, err);
-    coh_model_init(setup->model, (uint64_t)setup->config->run.seed,
-                   self->weights);
-    return COH_OK;
+    return fill_weights(self, err);
 }
 
 static coh_status make_parts(worker *self, coh_err *err)

@@ -98,7 +98,8 @@ static void make(group *self, const char *text)
     const coh_rule rule = coh_rule_of(self->config);
     COH_ASSERT(coh_plan_make(self->config, &model, size, &self->plan, &err) ==
                COH_OK);
-    coh_roles_init(&self->roles, MPI_COMM_WORLD, &self->plan);
+    coh_roles_init(&self->roles, MPI_COMM_WORLD, &self->plan,
+                   (coh_collectives_kind)self->config->exchange.collectives);
     self->schedule = coh_schedule_of(self->config, 1000, 1);
     COH_ASSERT(coh_shard_new(&self->plan, -1, &rule, &self->none, &self->shard,
                              &err) == COH_OK);
@@ -180,24 +181,25 @@ static coh_status run(group *self)
 
 /* --- Tests --- */
 
-#define JOB                                                        \
-    "optimizer: {rate: 0.1, momentum: 0, clip_norm: %g}\n"         \
-    "exchange: {block: 65536, lag: %d}\ndata: {kind: synthetic}\n" \
-    "model: {input: [1, 1, 1], layers: [dense: {units: 10}, "      \
+#define JOB                                                             \
+    "optimizer: {rate: 0.1, momentum: 0, clip_norm: %g}\n"              \
+    "exchange: {block: 65536, lag: %d, collectives: %s}\ndata: {kind: " \
+    "synthetic}\n"                                                      \
+    "model: {input: [1, 1, 1], layers: [dense: {units: 10}, "           \
     "softmax_cross_entropy]}\n"
 
 static const double norms[] = { 0, 30 };
 
-/* lag 0 and 1, without and with clipping. */
+/* lag 0 and 1, without and with clipping, by MPI's collectives and our own. */
 START_TEST(a_run_is_that_of_a_plain_loop)
 {
     const int lag = _i % 2;
-    const double most = norms[_i / 2];
+    const double most = norms[_i / 2 % 2];
     double *want = calloc(COUNT, sizeof *want), worst = 0;
     group it = { 0 };
     char text[512];
 
-    snprintf(text, sizeof text, JOB, most, lag);
+    snprintf(text, sizeof text, JOB, most, lag, _i < 4 ? "mpi" : "own");
     make(&it, text);
     const coh_status status = run(&it);
     plain(0.1, most, lag, want);
@@ -217,7 +219,7 @@ static Suite *exchange_suite(void)
     TCase *core = tcase_create("core");
 
     tcase_add_checked_fixture(core, setup, NULL);
-    tcase_add_loop_test(core, a_run_is_that_of_a_plain_loop, 0, 4);
+    tcase_add_loop_test(core, a_run_is_that_of_a_plain_loop, 0, 8);
     suite_add_tcase(suite, core);
     return suite;
 }

@@ -13,6 +13,7 @@ enum { PARAMETERS = 67, SERVERS = 2 };
 static const coh_plan plan = { .groups = 1,
                                .group_size = 1,
                                .servers = SERVERS,
+                               .owners = SERVERS,
                                .parameters = PARAMETERS,
                                .nblocks = 5,
                                .block_count = 16 };
@@ -197,7 +198,7 @@ START_TEST(a_worker_that_owns_all_saves_all)
 {
     coh_plan alone = plan;
     float values[PARAMETERS], back[PARAMETERS];
-    alone.servers = 0;
+    alone.servers = alone.owners = 0;
     coh_shard *all = shard_of(&alone, -1, &sgd);
 
     for (int i = 0; i < PARAMETERS; i++)
@@ -241,7 +242,7 @@ END_TEST
 START_TEST(a_server_that_owns_nothing_has_a_part)
 {
     coh_plan many = plan;
-    many.servers = 9;
+    many.servers = many.owners = 9;
     coh_shard *empty = shard_of(&many, 7, &adam);
 
     must(coh_checkpoint_begin(scratch_path("new.tmp"), &err));
@@ -456,7 +457,7 @@ START_TEST(another_topology_is_refused_with_the_mending)
 {
     coh_plan other = plan;
     if (_i == 0)
-        other.servers = 3;
+        other.servers = other.owners = 3;
     if (_i == 1)
         other.block_count = 32, other.nblocks = 3;
     if (_i == 2)

@@ -245,6 +245,9 @@ static const struct {
           MODEL,
       "job.yaml:4:24: optimizer.clip_norm: no group knows the norm of the sum "
       "that policy: sync makes of all; write clip_norm: 0, or groups: 1" },
+    { "servers: 1\nexchange: {update: owners}\n" DATA MODEL,
+      "job.yaml:2:20: exchange.update: owners, but with servers these own all "
+      "weights; write update: all, or servers: 0" },
     { "train: {epochs: 0}\n" DATA MODEL,
       "job.yaml:1:17: train.epochs: 0 with train.steps 0 has no end" },
     { "run: {name: a/b}\n" DATA MODEL, "job.yaml:1:13: run.name: 'a/b' cannot "

@@ -91,6 +91,20 @@ START_TEST(a_lag_takes_a_second_gradient_and_with_servers_second_weights)
 }
 END_TEST
 
+START_TEST(owners_have_the_state_of_what_they_update_and_a_copy_of_it)
+{
+    const coh_memory_plan plan =
+        count(HEAD NET "group_size: 2\noptimizer: {rule: adam}\nexchange: "
+                       "{update: owners, lag: 1}\n",
+              2, 0);
+    const int64_t own = 4 * PARAMETERS / 2;
+
+    ck_assert_int_eq(plan.worker.parameters, 4 * PARAMETERS + own);
+    ck_assert_int_eq(plan.worker.optimizer, 2 * own);
+    ck_assert_int_ge(plan.worker.exchange, 2 * 4 * PARAMETERS);
+}
+END_TEST
+
 START_TEST(with_servers_the_state_is_theirs_and_each_starts_from_a_whole_copy)
 {
     const coh_memory_plan plan = count(
@@ -259,6 +273,8 @@ static Suite *suite(void)
     tcase_add_test(core, a_worker_alone_has_the_state_of_the_optimizer);
     tcase_add_test(
         core, a_lag_takes_a_second_gradient_and_with_servers_second_weights);
+    tcase_add_test(core,
+                   owners_have_the_state_of_what_they_update_and_a_copy_of_it);
     tcase_add_test(core, gradients_that_are_added_up_need_a_second_vector);
     tcase_add_test(
         core,

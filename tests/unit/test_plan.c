@@ -510,6 +510,40 @@ static coh_plan plan_of_batches(const int64_t of[4])
     return plan_of(1, (int)of[2], 0, 0, 1000);
 }
 
+/* Each block has one owner, its speaker; members beyond own nothing. */
+START_TEST(members_share_out_the_update)
+{
+    static const struct {
+        int size, speakers, owners;
+        int64_t parameters;
+    } cases[] = {
+        { 4, 0, 4, 10000000 }, { 4, 1, 1, 10000000 }, { 4, 3, 3, 10000000 },
+        { 2, 9, 2, 10000000 }, { 4, 0, 3, 3 },        { 1, 0, 0, 10000000 },
+    };
+
+    config->exchange.update = COH_UPDATE_OWNERS;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        config->exchange.speakers = cases[i].speakers;
+        const coh_plan plan =
+            plan_of(1, cases[i].size, 0, 0, cases[i].parameters);
+        int64_t sum = 0;
+        ck_assert_int_eq(plan.owners, cases[i].owners);
+        ck_assert(coh_plan_shares_update(&plan) == (plan.owners > 0));
+        ck_assert_int_eq(coh_plan_parts(&plan),
+                         plan.owners > 0 ? plan.owners : 1);
+        for (int m = 0; m < cases[i].size; m++) {
+            const int owner = coh_plan_member_owner(&plan, m);
+            ck_assert_int_eq(owner, m < plan.owners ? m : -1);
+            sum += owner < 0 ? 0 : coh_plan_owned_parameters(&plan, owner);
+        }
+        ck_assert_int_eq(sum, plan.owners > 0 ? cases[i].parameters : 0);
+        for (int64_t b = 0; b < plan.nblocks && plan.owners > 0; b++)
+            ck_assert_int_eq(coh_plan_speaker(&plan, b),
+                             coh_plan_owner(&plan, b));
+    }
+}
+END_TEST
+
 START_TEST(members_share_the_samples_of_a_step)
 {
     const int64_t *of = batches[_i];
@@ -593,6 +627,7 @@ static Suite *plan_suite(void)
                         0, SIZES);
     tcase_add_test(blocks, blocks_of_a_large_model_start_at_cache_lines);
     tcase_add_test(blocks, speakers_take_turns_and_are_members);
+    tcase_add_test(blocks, members_share_out_the_update);
     suite_add_tcase(suite, blocks);
 
     TCase *layers = tcase_create("layers");

@@ -16,6 +16,7 @@ static coh_plan plan_of(int servers)
     return (coh_plan){ .groups = 1,
                        .group_size = 1,
                        .servers = servers,
+                       .owners = servers,
                        .parameters = PARAMETERS,
                        .nblocks = NBLOCKS,
                        .block_count = BLOCK };

@@ -12,6 +12,7 @@ enum { BLOCK = 100, NBLOCKS = 40, PARAMETERS = 39 * BLOCK + 1, GROUPS = 3 };
 static const coh_plan plan = { .groups = GROUPS,
                                .group_size = 1,
                                .servers = 1,
+                               .owners = 1,
                                .parameters = PARAMETERS,
                                .nblocks = NBLOCKS,
                                .block_count = BLOCK };
