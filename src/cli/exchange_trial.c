@@ -9,6 +9,7 @@
 #include "common/resident.h"
 #include "common/xfer.h"
 #include "server/inbox.h"
+#include "server/sent.h"
 #include "worker/exchange.h"
 
 /* As many turns as fit into this time, within bounds: of a step of the exchange
@@ -77,11 +78,12 @@ static int64_t bytes_for(const coh_trial_setup *setup, const coh_plan *plan)
 
     if (coh_plan_shares_update(plan))
         count += (1 + slots) * coh_plan_fullest(plan);
-
-    if (setup->roles->mine.is_server)
-        count = (1 + coh_rule_slots(&rule)) *
-                    coh_plan_owned_parameters(plan, server) +
+    if (setup->roles->mine.is_server) {
+        const int64_t owned = coh_plan_owned_parameters(plan, server);
+        count = (1 + slots) * owned +
+                coh_sent_floats(setup->config, plan, owned) +
                 coh_inbox_floats(setup->config, plan, server);
+    }
     return count * (int64_t)sizeof(float);
 }
 

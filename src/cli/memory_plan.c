@@ -10,6 +10,7 @@
 #include "common/optim/rule.h"
 #include "common/resident.h"
 #include "server/inbox.h"
+#include "server/sent.h"
 #include "worker/dataset.h"
 #include "worker/exchange.h"
 #include "worker/gradient.h"
@@ -107,14 +108,15 @@ void coh_memory_count(const coh_config *config, const coh_model *model,
     if (plan->servers == 0)
         return;
     /* Of the fullest server. Of all initial values it keeps its own. */
+    const int64_t sent = coh_sent_floats(config, plan, own); /* bytes, as own */
     int64_t blocks = 0;
     for (int s = 0; s < plan->servers; s++)
         blocks =
             at_least(blocks, FLOAT_BYTES * coh_inbox_floats(config, plan, s));
     out->server = (coh_memory_parts){
         .parameters = own,
-        .optimizer = slots * own,
-        .exchange = at_least(all, blocks),
+        .optimizer = slots * own + sent,
+        .exchange = at_least(all - sent, blocks), /* not at the same time */
     };
 }
 

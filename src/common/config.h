@@ -39,7 +39,9 @@ typedef enum coh_rule_kind {
     COH_RULE_ADAM,
     COH_RULE_ADAMW,
     COH_RULE_LARS,
-    COH_RULE_LAMB
+    COH_RULE_LAMB,
+    COH_RULE_DCASGD,
+    COH_RULE_DCASGD_A
 } coh_rule_kind;
 typedef enum coh_schedule_kind {
     COH_SCHEDULE_CONSTANT,
@@ -163,8 +165,8 @@ typedef struct coh_config {
     struct {
         int rule, schedule, staleness;
         bool momentum_auto;
-        double rate, momentum, momentum_auto_factor, trust, beta1, beta2,
-            epsilon, weight_decay, clip_norm;
+        double rate, momentum, momentum_auto_factor, trust, compensation, beta1,
+            beta2, epsilon, weight_decay, clip_norm;
         double warmup, step_every, step_factor, final_rate;
     } optimizer;
     struct {

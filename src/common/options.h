@@ -62,11 +62,11 @@
         "stop after this many steps of all groups, if sooner; 0 is no limit")  \
     ROOM("optimizer", "how a gradient changes the weights")                    \
     ENUM("optimizer.rule", optimizer.rule, 0,                                  \
-         "sgd|nesterov|adam|adamw|lars|lamb",                                  \
+         "sgd|nesterov|adam|adamw|lars|lamb|dcasgd|dcasgd_a",                  \
          "update rule: see docs/rules.md")                                     \
     REAL("optimizer.rate", optimizer.rate, 0.01, 0, 1e6, "", "learning rate")  \
     REAL("optimizer.momentum", optimizer.momentum, 0.9, 0, 0.999999, "",       \
-         "momentum of sgd, nesterov and lars")                                 \
+         "momentum of sgd, nesterov, lars, dcasgd and dcasgd_a")               \
     BOOL("optimizer.momentum_auto", optimizer.momentum_auto, false,            \
          "asynchronous groups: lower the momentum by 1 - 1/groups and raise "  \
          "the rate in exchange: see docs/rules.md")                            \
@@ -74,12 +74,15 @@
          1, 1e6, "", "momentum_auto raises the rate by this at most")          \
     REAL("optimizer.trust", optimizer.trust, 0.001, 1e-12, 1e3, "",            \
          "lars: an update of rate 1 is this long, measured by the weights")    \
+    REAL("optimizer.compensation", optimizer.compensation, 0.04, 0, 1e6, "",   \
+         "dcasgd and dcasgd_a: how strongly a gradient is corrected for what " \
+         "other groups changed meanwhile")                                     \
     REAL("optimizer.beta1", optimizer.beta1, 0.9, 0, 0.999999, "",             \
          "decay of the first moment of adam, adamw and lamb")                  \
     REAL("optimizer.beta2", optimizer.beta2, 0.999, 0, 0.999999999, "",        \
-         "decay of their second moment")                                       \
+         "decay of their second moment, and of that of dcasgd_a")              \
     REAL("optimizer.epsilon", optimizer.epsilon, 1e-8, 1e-30, 1, "",           \
-         "their epsilon")                                                      \
+         "epsilon of the same")                                                \
     REAL("optimizer.weight_decay", optimizer.weight_decay, 0, 0, 1e3, "",      \
          "this times the weights is added to the gradient; adamw "             \
          "and lamb: to the update")                                            \

@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/memory.h"
 #include "common/xfer.h"
+#include "server/sent.h"
 #include "server/updates.h"
 
 /* Posted for each rank: one arrives while one is worked on or answered. More
@@ -38,6 +39,7 @@ struct coh_inbox {
     coh_gather *gather;   /* owned; NULL: each push is applied by itself */
     coh_updates *updates; /* owned */
     coh_wire_kind format; /* of gradients */
+    coh_sent *sent;       /* owned; NULL: the rule does not compensate */
     double timeout_s;
     bool is_released;
     bool copies;         /* answers are copies of the weights */
@@ -142,6 +144,7 @@ coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
 {
     const size_t groups = (size_t)plan->groups;
     const bool gathers = must_gather(config, plan);
+    const bool keeps = coh_sent_floats(config, plan, 1) > 0;
     coh_inbox *self = calloc(1, sizeof *self);
     if (self == NULL)
         goto no_memory;
@@ -165,9 +168,11 @@ coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
     self->updates = coh_updates_new(plan, schedule, shard, threads);
     if (gathers)
         self->gather = coh_gather_new(coh_shard_nblocks(shard), plan->groups);
+    if (keeps)
+        self->sent = coh_sent_new(plan, roles->mine.server, shard);
     if (self->corners == NULL || self->staleness == NULL ||
         self->updates == NULL || (gathers && self->gather == NULL) ||
-        !make_corners(self))
+        (keeps && self->sent == NULL) || !make_corners(self))
         goto no_memory;
     *out = self;
     return COH_OK;
@@ -198,6 +203,7 @@ void coh_inbox_destroy(coh_inbox **self)
         destroy_corner(*self, &(*self)->corners[i]);
     coh_gather_destroy(&(*self)->gather);
     coh_updates_destroy(&(*self)->updates);
+    coh_sent_destroy(&(*self)->sent);
     free((*self)->corners);
     free((*self)->staleness);
     free(*self);
@@ -246,7 +252,7 @@ static void add_all(coh_inbox *self, const coh_push *push,
             count_staleness(self, p);
         p->is_done = true;
     }
-    coh_updates_add(self->updates, (coh_update){ push, NULL, items, 0 });
+    coh_updates_add(self->updates, (coh_update){ push, NULL, items, 0, NULL });
 }
 
 static void add_one(coh_inbox *self, parcel *p)
@@ -255,8 +261,10 @@ static void add_one(coh_inbox *self, parcel *p)
         coh_updates_run(self->updates); /* another group's: it counts */
     count_staleness(self, p);
     p->is_done = true;
+    const float *seen =
+        coh_sent_of(self->sent, p->push.group, p->push.block, p->push.version);
     coh_updates_add(self->updates, (coh_update){ &p->push, p->data, NULL,
-                                                 p->reply.staleness });
+                                                 p->reply.staleness, seen });
 }
 
 /* The gradient that has come, as float32. */
@@ -308,6 +316,7 @@ static void answer(coh_inbox *self, const corner *c, parcel *p)
     p->reply.membership = p->push.membership;
     p->reply.block = block;
     p->reply.version = coh_shard_version(self->shard, block);
+    coh_sent_take(self->sent, p->push.group, block);
     p->reply.scale = 1;
     if (self->copies) {
         p->reply.scale = (double)coh_narrow_pack(format, weights, count,

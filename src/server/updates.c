@@ -60,9 +60,10 @@ static void make(const coh_updates *self, const coh_update *it)
                                   coh_plan_block(self->plan, block).count,
                                   self->threads, &weight);
     if (gradient != NULL) /* else no group had a sample that counts */
-        coh_shard_apply(self->shard, block, gradient, weight,
-                        coh_schedule_late_rate(self->schedule, it->push->clock,
-                                               it->staleness));
+        coh_shard_apply_late(self->shard, block, gradient, it->seen, weight,
+                             coh_schedule_late_rate(self->schedule,
+                                                    it->push->clock,
+                                                    it->staleness));
 }
 
 void coh_updates_run(coh_updates *self)

@@ -19,6 +19,8 @@ typedef struct coh_update {
     const float *gradient;
     const coh_gathered *items; /* [groups], or NULL */
     int64_t staleness;         /* of the push: the rate may depend on it */
+    const float *seen; /* [block] what the gradient was computed from, if the
+                          rule wants that; or NULL */
 } coh_update;
 
 typedef struct coh_updates coh_updates;

@@ -28,6 +28,22 @@ rule adamw 0.003 --set optimizer.weight_decay=0.1
 rule lars 5 --set optimizer.weight_decay=1e-3
 rule lamb 0.01 --set optimizer.weight_decay=0.01
 
+# Where no other group comes between, there is no delay to compensate.
+same="--set train.epochs=1 --set servers=1 --set groups=1"
+train 2 sgd.one $same
+losses sgd.one >"$work/one"
+for rule in dcasgd dcasgd_a; do
+    train 2 $rule.one $same --set optimizer.rule=$rule
+    losses $rule.one | cmp - "$work/one" ||
+        is "$rule, one group: losses" others "those of sgd"
+    train 4 $rule.two --set groups=2 --set servers=2 --set optimizer.rule=$rule \
+        --set optimizer.compensation=2 --set optimizer.momentum=0.5
+    is "$rule: exit code" "$code" 0
+    losses $rule.two | awk '{ l[NR] = $2 }
+        END { for (i = 1; i <= 10; i++) { a += l[i]; z += l[NR + 1 - i] }
+              exit !(z < a) }' || is "$rule: the last losses" higher lower
+done
+
 # How parameters are placed changes nothing for a rule of single weights.
 train 3 balanced --set optimizer.rule=adam --set servers=2 \
     --set optimizer.rate=0.003

@@ -156,6 +156,25 @@ START_TEST(a_network_beyond_what_an_int_counts_is_summed_up)
 }
 END_TEST
 
+/* What the server began with is gone by the time that these are there. */
+START_TEST(a_rule_that_compensates_keeps_a_copy_a_group_where_there_is_a_delay)
+{
+    const char *late = HEAD NET "optimizer: {rule: dcasgd}\nservers: 1\n"
+                                "groups: 3\nexchange: {block: 65536}\n";
+    const char *sync = HEAD NET "optimizer: {rule: dcasgd}\nservers: 1\n"
+                                "groups: 3\nexchange: {block: 65536}\n"
+                                "policy: sync\n";
+    const char *one = HEAD NET "optimizer: {rule: dcasgd_a}\nservers: 1\n"
+                               "groups: 1\nexchange: {block: 65536}\n";
+    const coh_memory_plan plan = count(late, 4, 0);
+
+    ck_assert_int_eq(plan.server.optimizer, (1 + 3) * 4 * PARAMETERS);
+    ck_assert_int_lt(plan.server.exchange, 7 * 4 * BLOCK);
+    ck_assert_int_eq(count(sync, 4, 0).server.optimizer, 4 * PARAMETERS);
+    ck_assert_int_eq(count(one, 2, 0).server.optimizer, 2 * 4 * PARAMETERS);
+}
+END_TEST
+
 /* Policy sync holds all pushes of a group, and with whole layers a server may
  * have few large blocks or many small ones. */
 START_TEST(pushes_that_are_held_take_what_each_server_owns)
@@ -281,6 +300,9 @@ static Suite *suite(void)
         with_servers_the_state_is_theirs_and_each_starts_from_a_whole_copy);
     tcase_add_test(core, many_groups_have_two_blocks_each_on_a_server);
     tcase_add_test(core, a_network_beyond_what_an_int_counts_is_summed_up);
+    tcase_add_test(
+        core,
+        a_rule_that_compensates_keeps_a_copy_a_group_where_there_is_a_delay);
     tcase_add_test(core, pushes_that_are_held_take_what_each_server_owns);
     tcase_add_test(core, images_are_read_ahead_for_training_and_evaluation);
     tcase_add_test(core, a_group_holds_copies_of_what_it_adds_up);

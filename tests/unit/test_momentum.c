@@ -92,6 +92,8 @@ static const struct {
     { 4, "momentum: 0.9", true },
     { 9, "rule: nesterov, momentum: 0.5", true },
     { 4, "rule: lars", true },
+    { 4, "rule: dcasgd", true },
+    { 4, "rule: dcasgd_a", true },
     { 3, "momentum: 0.9", false },
     { 4, "momentum: 0.4", false },
     { 4, "rule: adam, momentum: 0.9", false },

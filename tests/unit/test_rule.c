@@ -129,6 +129,8 @@ static void reference_step(const coh_rule *rule, double rate, double scale,
 {
     switch (rule->kind) {
     case COH_RULE_SGD:
+    case COH_RULE_DCASGD:
+    case COH_RULE_DCASGD_A:
         sgd_step(rule, rate, scale);
         return;
     case COH_RULE_NESTEROV:
@@ -166,6 +168,10 @@ static const coh_rule rules[] = {
       .epsilon = 1e-8f,
       .weight_decay = 0.5f },
     { .kind = COH_RULE_ADAMW, .beta1 = 0.5f, .beta2 = 0.9f, .epsilon = 1e-3f },
+    { .kind = COH_RULE_DCASGD,
+      .momentum = 0.9f,
+      .weight_decay = 5e-4f,
+      .compensation = 4 },
     /* These measure what they are given: */
     { .kind = COH_RULE_LARS, .momentum = 0.9f, .trust = 0.5f },
     { .kind = COH_RULE_LARS,
@@ -355,6 +361,109 @@ START_TEST(an_update_in_pieces_gives_the_same_bits)
 }
 END_TEST
 
+/* --- A delay ------------------------------------------------------------ */
+
+static const coh_rule late_rules[] = {
+    { .kind = COH_RULE_DCASGD, .compensation = 0.5f },
+    { .kind = COH_RULE_DCASGD,
+      .compensation = 2,
+      .momentum = 0.9f,
+      .weight_decay = 5e-4f },
+    { .kind = COH_RULE_DCASGD_A,
+      .compensation = 2,
+      .beta2 = 0.95f,
+      .epsilon = 1e-7f },
+    { .kind = COH_RULE_DCASGD_A,
+      .compensation = 0.25f,
+      .beta2 = 0,
+      .epsilon = 1e-3f,
+      .momentum = 0.5f,
+      .weight_decay = 5e-4f },
+};
+enum { LATE_RULES = sizeof late_rules / sizeof late_rules[0] };
+
+static void late_step(const coh_rule *rule, double rate, double scale,
+                      const float *seen)
+{
+    for (int i = 0; i < N; i++) {
+        const double d = (double)gradient[i] * scale;
+        double lambda = (double)rule->compensation;
+        if (rule->kind == COH_RULE_DCASGD_A) {
+            vd[i] =
+                (double)rule->beta2 * vd[i] + (1 - (double)rule->beta2) * d * d;
+            lambda /= sqrt(vd[i] + (double)rule->epsilon);
+        }
+        const double g = d + lambda * d * d * (wd[i] - (double)seen[i]) +
+                         (double)rule->weight_decay * wd[i];
+        md[i] = (double)rule->momentum * md[i] + g;
+        wd[i] -= rate * md[i];
+    }
+}
+
+/* The weights that a gradient comes from are those of three updates before. */
+START_TEST(a_late_gradient_is_corrected_as_the_formula_says)
+{
+    enum { DELAY = 3 };
+    static float seen[DELAY][N];
+    const coh_rule *rule = &late_rules[_i];
+    float *const slots[COH_SLOTS_MAX] = { m, v };
+    const float rate = 0.05f, scale = 0.125f;
+
+    for (int k = 0; k < DELAY; k++)
+        memcpy(seen[k], w, sizeof w);
+    for (int t = 1; t <= UPDATES; t++) {
+        draw(gradient, (uint32_t)t);
+        late_step(rule, (double)rate, (double)scale, seen[t % DELAY]);
+        coh_rule_apply_late(rule, rate, t, N, gradient, scale, seen[t % DELAY],
+                            w, slots);
+        memcpy(seen[t % DELAY], w, sizeof w);
+    }
+    for (int i = 0; i < N; i++)
+        ck_assert_double_eq_tol((double)w[i], wd[i], 2 * tolerance);
+}
+END_TEST
+
+/* Powers of two: exact in float32. w = 4 - 0.25 (2 + 0.5 x 2 x 2 x (4 - 1)). */
+START_TEST(what_changed_since_is_weighed_by_the_gradient_squared)
+{
+    const coh_rule rule = { .kind = COH_RULE_DCASGD, .compensation = 0.5f };
+    const float d = 8, seen = 1;
+    float four = 4, slot = 7;
+    float *const slots[COH_SLOTS_MAX] = { &slot, NULL };
+
+    coh_rule_apply_late(&rule, 0.25f, 1, 1, &d, 0.25f, &seen, &four, slots);
+    ck_assert_float_eq(four, 2);
+    ck_assert_float_eq(slot, 7);
+}
+END_TEST
+
+/* To the same bits, whatever lambda; and with lambda 0 whatever the delay. */
+START_TEST(without_a_delay_it_is_sgd)
+{
+    const coh_rule sgd = { .kind = COH_RULE_SGD,
+                           .momentum = 0.5f,
+                           .weight_decay = 5e-4f };
+    coh_rule rule = sgd;
+    static float w2[N], m2[N], seen[N];
+    float *const slots[COH_SLOTS_MAX] = { m, v };
+    float *const slots2[COH_SLOTS_MAX] = { m2, NULL };
+
+    rule.kind = _i == 2 ? COH_RULE_DCASGD_A : COH_RULE_DCASGD;
+    rule.epsilon = 1e-7f;
+    rule.compensation = _i == 0 ? 0 : 4;
+    memcpy(w2, w, sizeof w);
+    memset(m2, 0, sizeof m2);
+    for (int t = 1; t <= 3; t++) {
+        draw(gradient, (uint32_t)t);
+        memcpy(seen, _i == 0 ? gradient : w, sizeof seen);
+        coh_rule_apply_late(&rule, 0.1f, t, N, gradient, 0.3f, seen, w, slots);
+        coh_rule_apply(&sgd, 0.1f, t, N, gradient, 0.3f, w2, slots2);
+    }
+    ck_assert_mem_eq(w, w2, sizeof w);
+    ck_assert_mem_eq(m, m2, sizeof m);
+}
+END_TEST
+
 /* Powers of two: exact in float32. w = 0.75 + 0.25 x 8 / 4. */
 START_TEST(an_average_moves_towards_the_mean_of_what_was_measured)
 {
@@ -370,7 +479,8 @@ START_TEST(a_rule_is_what_the_config_says)
 {
     coh_config *config = config_of(
         DATA MODEL "optimizer: {rule: adam, beta1: 0.5, beta2: 0.25, epsilon: "
-                   "0.125, weight_decay: 2, momentum: 0.75, trust: 4}\n");
+                   "0.125, weight_decay: 2, momentum: 0.75, trust: 4, "
+                   "compensation: 8}\n");
     const coh_rule rule = coh_rule_of(config);
 
     ck_assert_int_eq(rule.kind, COH_RULE_ADAM);
@@ -380,10 +490,13 @@ START_TEST(a_rule_is_what_the_config_says)
     ck_assert_float_eq(rule.weight_decay, 2);
     ck_assert_float_eq(rule.momentum, 0.75f);
     ck_assert_float_eq(rule.trust, 4);
+    ck_assert_float_eq(rule.compensation, 8);
     ck_assert_int_eq(coh_rule_slots(&rule), 2);
     ck_assert_int_eq(coh_rule_slots(&rules[0]), 1);
     ck_assert_int_eq(coh_rule_slots(&rules[RULES - 4]), 1);
     ck_assert_int_eq(coh_rule_slots(&rules[RULES - 1]), 2);
+    ck_assert_int_eq(coh_rule_slots(&late_rules[0]), 1);
+    ck_assert_int_eq(coh_rule_slots(&late_rules[2]), 2);
     ck_assert(!coh_rule_takes_layers(config));
     coh_config_destroy(&config);
 }
@@ -405,6 +518,10 @@ static Suite *rule_suite(void)
     tcase_add_test(core, lars_measures_the_gradient_by_the_weights);
     tcase_add_test(core, an_update_of_lamb_is_as_long_as_the_rate_says);
     tcase_add_test(core, a_layer_of_zeros_still_moves);
+    tcase_add_loop_test(core, a_late_gradient_is_corrected_as_the_formula_says,
+                        0, LATE_RULES);
+    tcase_add_test(core, what_changed_since_is_weighed_by_the_gradient_squared);
+    tcase_add_loop_test(core, without_a_delay_it_is_sgd, 0, 3);
     tcase_add_test(core,
                    an_average_moves_towards_the_mean_of_what_was_measured);
     tcase_add_test(core, a_rule_is_what_the_config_says);

@@ -28,6 +28,11 @@ static const coh_rule rules[] = {
     { .kind = COH_RULE_LARS, .momentum = 0.5f, .trust = 0.5f },
     { .kind = COH_RULE_LAMB, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f },
 };
+static const coh_rule late = { .kind = COH_RULE_DCASGD_A,
+                               .compensation = 2,
+                               .momentum = 0.5f,
+                               .beta2 = 0.75f,
+                               .epsilon = 1e-4f };
 
 static const coh_statistics no_statistics;
 static float values[PARAMETERS], gradient[PARAMETERS];
@@ -243,6 +248,45 @@ START_TEST(running_statistics_are_averages_whatever_the_rule)
 }
 END_TEST
 
+/* Statistics are what was measured, however long ago; the others are those of a
+ * call for all parameters of a block. */
+START_TEST(a_late_gradient_is_corrected_and_late_statistics_are_not)
+{
+    const coh_plan plan = plan_of(0);
+    const coh_range range = coh_plan_block(&plan, 1);
+    coh_shard *shard = NULL, *timely = NULL;
+    float w[BLOCK], seen[BLOCK], slots[2][BLOCK] = { 0 };
+    float *const both[COH_SLOTS_MAX] = { slots[0], slots[1] };
+
+    ck_assert_int_eq(coh_shard_new(&plan, -1, &late, &some, &shard, &err),
+                     COH_OK);
+    ck_assert_int_eq(coh_shard_new(&plan, -1, &late, &some, &timely, &err),
+                     COH_OK);
+    coh_shard_load(shard, values);
+    coh_shard_load(timely, values);
+    for (int i = 0; i < BLOCK; i++) {
+        w[i] = values[range.first + i];
+        seen[i] = 0.5f * w[i];
+    }
+    for (int t = 1; t <= 3; t++) {
+        coh_shard_apply_late(shard, 1, gradient, seen, 4, 0.1f);
+        coh_shard_apply(timely, 1, gradient, 4, 0.1f);
+        coh_rule_apply_late(&late, 0.1f, t, BLOCK, gradient, 0.25f, seen, w,
+                            both);
+    }
+    for (int i = 0; i < BLOCK; i++) {
+        const float got = coh_shard_block(shard, 1)[i];
+        const bool is_average = average_of((int)range.first + i) != NULL;
+        const float other = coh_shard_block(timely, 1)[i];
+        ck_assert(got == (is_average ? other : w[i]));
+        ck_assert(is_average || gradient[i] == 0 || got != other);
+    }
+    ck_assert_int_eq(coh_shard_version(shard, 1), 3);
+    coh_shard_destroy(&shard);
+    coh_shard_destroy(&timely);
+}
+END_TEST
+
 /* Layers of 40, 10 and 17 parameters, the second with 4 statistics at its end,
  * and the plans that have them whole. */
 static coh_statistic last_four[] = { { 46, 4, 0.75 } };
@@ -369,6 +413,8 @@ static Suite *shard_suite(void)
     tcase_add_loop_test(core, two_servers_update_as_one_does, 0, 2);
     tcase_add_loop_test(core, running_statistics_are_averages_whatever_the_rule,
                         0, 2);
+    tcase_add_test(core,
+                   a_late_gradient_is_corrected_and_late_statistics_are_not);
     tcase_add_loop_test(core, a_layer_is_updated_as_one_wherever_it_lies, 0, 4);
     tcase_add_test(core, blocks_of_any_size_fill_the_vectors);
     suite_add_tcase(suite, core);

@@ -1,9 +1,10 @@
-/* test_updates.c - updates by several threads (src/server/updates.h). No MPI.
- */
+/* test_updates.c - updates by several threads, and what late ones are corrected
+ * by (src/server/updates.h, sent.h). No MPI. */
 #include "server/updates.h"
 
 #include <string.h>
 
+#include "server/sent.h"
 #include "support/check_run.h"
 
 /* 40 blocks of 100, the last of 1. */
@@ -77,7 +78,7 @@ START_TEST(updates_of_many_blocks_are_those_made_one_by_one)
                   b = i % 9 == 8 ? (i - 1) % NBLOCKS : i % NBLOCKS;
         const float *gradient = gradients[g] + (int64_t)b * BLOCK;
         coh_updates_add(updates,
-                        (coh_update){ &pushes[g][b], gradient, NULL, 0 });
+                        (coh_update){ &pushes[g][b], gradient, NULL, 0, NULL });
         ck_assert(coh_updates_has(updates, b));
         coh_shard_apply(twin, b, gradient, 2 + g, 0.1f);
     }
@@ -111,10 +112,79 @@ START_TEST(the_pushes_of_all_groups_make_one_update)
 
     gather_block(1, 5, items[0]);
     gather_block(2, 0, items[1]);
-    coh_updates_add(updates, (coh_update){ &pushes[2][1], NULL, items[0], 0 });
-    coh_updates_add(updates, (coh_update){ &pushes[0][2], NULL, items[1], 0 });
+    coh_updates_add(updates,
+                    (coh_update){ &pushes[2][1], NULL, items[0], 0, NULL });
+    coh_updates_add(updates,
+                    (coh_update){ &pushes[0][2], NULL, items[1], 0, NULL });
     coh_updates_run(updates);
     expect_twins();
+}
+END_TEST
+
+/* Each group's gradient is corrected for what the others did since it was
+ * answered: a plain loop in double precision. */
+START_TEST(a_late_push_is_corrected_by_what_its_group_was_sent)
+{
+    enum { FIRST = 3, STEPS = 20 }; /* of the block; late by two others */
+    const coh_rule late = { .kind = COH_RULE_DCASGD, .compensation = 0.125f };
+    static double w[BLOCK], seen[GROUPS][BLOCK];
+    coh_err err = COH_ERR_INIT;
+    coh_shard *own = NULL;
+
+    ck_assert_int_eq(coh_shard_new(&plan, 0, &late, &no_statistics, &own, &err),
+                     COH_OK);
+    coh_shard_load(own, values);
+    coh_sent *sent = coh_sent_new(&plan, 0, own);
+    coh_updates *due = coh_updates_new(&plan, &schedule, own, 1);
+    for (int i = 0; i < BLOCK; i++)
+        w[i] = (double)values[FIRST * BLOCK + i];
+    for (int g = 0; g < GROUPS; g++) {
+        coh_sent_take(sent, g, FIRST);
+        memcpy(seen[g], w, sizeof w);
+    }
+    for (int t = 0; t < STEPS; t++) {
+        const int g = t % GROUPS;
+        coh_updates_add(
+            due, (coh_update){ &pushes[g][FIRST], gradients[g], NULL, 0,
+                               coh_sent_of(sent, g, FIRST,
+                                           t < GROUPS ? 0 : t - GROUPS + 1) });
+        coh_updates_run(due);
+        coh_sent_take(sent, g, FIRST);
+        for (int i = 0; i < BLOCK; i++) {
+            const double d = (double)gradients[g][i] / (2 + g);
+            w[i] -= 0.1 * (d + 0.125 * d * d * (w[i] - seen[g][i]));
+        }
+        memcpy(seen[g], w, sizeof w);
+    }
+    for (int i = 0; i < BLOCK; i++)
+        ck_assert_double_eq_tol((double)coh_shard_block(own, FIRST)[i], w[i],
+                                1e-4);
+    coh_updates_destroy(&due);
+    coh_sent_destroy(&sent);
+    coh_shard_destroy(&own);
+}
+END_TEST
+
+START_TEST(groups_and_blocks_have_copies_of_their_own)
+{
+    coh_sent *sent = coh_sent_new(&plan, 0, shard), *none = NULL;
+    const int last = NBLOCKS - 1; /* shorter */
+
+    ck_assert_ptr_nonnull(sent);
+    for (int b = 0; b < NBLOCKS; b++)
+        coh_sent_take(sent, b % 2, b);
+    coh_shard_block(shard, 6)[0] += 1;
+    coh_sent_take(sent, 2, 6);
+    ck_assert_mem_eq(coh_sent_of(sent, 0, 6, 0), values + 6 * BLOCK, BLOCK * 4);
+    ck_assert_mem_eq(coh_sent_of(sent, 1, 7, 0), values + 7 * BLOCK, BLOCK * 4);
+    ck_assert_float_eq(coh_sent_of(sent, 1, last, 0)[0],
+                       values[PARAMETERS - 1]);
+    ck_assert_float_eq(coh_sent_of(sent, 2, 6, 0)[0], values[6 * BLOCK] + 1);
+    ck_assert_float_eq(coh_sent_of(sent, 2, 7, 0)[0], 0);
+    coh_sent_take(none, 0, 0);
+    ck_assert_ptr_null(coh_sent_of(none, 0, 0, 0));
+    coh_sent_destroy(&sent);
+    coh_sent_destroy(&none);
 }
 END_TEST
 
@@ -126,6 +196,8 @@ static Suite *updates_suite(void)
     tcase_add_checked_fixture(core, setup, teardown);
     tcase_add_test(core, updates_of_many_blocks_are_those_made_one_by_one);
     tcase_add_test(core, the_pushes_of_all_groups_make_one_update);
+    tcase_add_test(core, a_late_push_is_corrected_by_what_its_group_was_sent);
+    tcase_add_test(core, groups_and_blocks_have_copies_of_their_own);
     suite_add_tcase(suite, core);
     return suite;
 }

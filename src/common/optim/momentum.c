@@ -25,7 +25,9 @@ bool coh_momentum_counts(const coh_config *config)
 {
     return config->optimizer.rule == COH_RULE_SGD ||
            config->optimizer.rule == COH_RULE_NESTEROV ||
-           config->optimizer.rule == COH_RULE_LARS;
+           config->optimizer.rule == COH_RULE_LARS ||
+           config->optimizer.rule == COH_RULE_DCASGD ||
+           config->optimizer.rule == COH_RULE_DCASGD_A;
 }
 
 coh_momentum coh_momentum_of(const coh_config *config)

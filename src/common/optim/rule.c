@@ -3,7 +3,6 @@
 #include "common/optim/rule.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "common/optim/momentum.h"
 #include "common/optim/squares.h"
@@ -15,6 +14,7 @@ coh_rule coh_rule_of(const coh_config *config)
         .kind = (coh_rule_kind)config->optimizer.rule,
         .momentum = (float)coh_momentum_of(config).value,
         .trust = (float)config->optimizer.trust,
+        .compensation = (float)config->optimizer.compensation,
         .beta1 = (float)config->optimizer.beta1,
         .beta2 = (float)config->optimizer.beta2,
         .epsilon = (float)config->optimizer.epsilon,
@@ -28,10 +28,16 @@ bool coh_rule_takes_layers(const coh_config *config)
            config->optimizer.rule == COH_RULE_LAMB;
 }
 
+bool coh_rule_compensates(const coh_rule *self)
+{
+    return self->kind == COH_RULE_DCASGD || self->kind == COH_RULE_DCASGD_A;
+}
+
 int coh_rule_slots(const coh_rule *self)
 {
     return self->kind == COH_RULE_ADAM || self->kind == COH_RULE_ADAMW ||
-                   self->kind == COH_RULE_LAMB
+                   self->kind == COH_RULE_LAMB ||
+                   self->kind == COH_RULE_DCASGD_A
                ? 2
                : 1;
 }
@@ -198,8 +204,9 @@ void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
                     const float *gradient, float scale, float *w,
                     float *const slots[COH_SLOTS_MAX])
 {
-    const bool is_sgd =
-        self->kind == COH_RULE_SGD || self->kind == COH_RULE_NESTEROV;
+    const bool is_sgd = self->kind == COH_RULE_SGD ||
+                        self->kind == COH_RULE_NESTEROV ||
+                        coh_rule_compensates(self);
 
     if (is_sgd && self->momentum == 0) {
         apply_plain(self->weight_decay, rate, n, gradient, scale, w);
@@ -207,6 +214,8 @@ void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
     }
     switch (self->kind) {
     case COH_RULE_SGD:
+    case COH_RULE_DCASGD:
+    case COH_RULE_DCASGD_A:
         apply_sgd(self->momentum, self->weight_decay, rate, n, gradient, scale,
                   w, slots[0]);
         return;
@@ -226,6 +235,54 @@ void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
     case COH_RULE_LAMB:
         apply_lamb(self, rate, t, n, gradient, scale, w, slots[0], slots[1]);
         return;
+    }
+}
+
+/* out[n]: the mean gradient of rule.h, corrected. */
+COH_SIMD static void compensate(float lambda, int64_t n,
+                                const float *restrict gradient, float scale,
+                                const float *restrict seen,
+                                const float *restrict w, float *restrict out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float d = gradient[i] * scale;
+        out[i] = d + lambda * d * d * (w[i] - seen[i]);
+    }
+}
+
+COH_SIMD static void compensate_adaptively(
+    const coh_rule *rule, int64_t n, const float *restrict gradient,
+    float scale, const float *restrict seen, const float *restrict w,
+    float *restrict s, float *restrict out)
+{
+    const float lambda = rule->compensation, m = rule->beta2;
+    const float epsilon = rule->epsilon;
+
+    for (int64_t i = 0; i < n; i++) {
+        const float d = gradient[i] * scale;
+        s[i] = m * s[i] + (1.0f - m) * d * d;
+        out[i] = d + lambda / sqrtf(s[i] + epsilon) * d * d * (w[i] - seen[i]);
+    }
+}
+
+void coh_rule_apply_late(const coh_rule *self, float rate, int64_t t, int64_t n,
+                         const float *gradient, float scale, const float *seen,
+                         float *w, float *const slots[COH_SLOTS_MAX])
+{
+    enum { PIECE = 1024 };
+    const bool is_adaptive = self->kind == COH_RULE_DCASGD_A;
+    float mean[PIECE];
+
+    for (int64_t at = 0, some; at < n; at += some) {
+        float *const here[COH_SLOTS_MAX] = { slots[0] + at };
+        some = n - at < PIECE ? n - at : PIECE;
+        if (is_adaptive)
+            compensate_adaptively(self, some, gradient + at, scale, seen + at,
+                                  w + at, slots[1] + at, mean);
+        else
+            compensate(self->compensation, some, gradient + at, scale,
+                       seen + at, w + at, mean);
+        coh_rule_apply(self, rate, t, some, mean, 1, w + at, here);
     }
 }
 

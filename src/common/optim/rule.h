@@ -26,19 +26,30 @@
  *     u = (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay w
  *     w = w - r (|w| / |u|) u
  * Where |w|, or what it is divided by, is 0, l and the quotient are 1.
+ * DC-ASGD (Zheng et al., arXiv 1609.08326, eq. 10: a Taylor expansion of the
+ * gradient whose Hessian is taken to be lambda g g) is SGD with momentum, as
+ * above, on
+ *     d + lambda d d (w - seen)
+ * where seen are the weights that d was computed from and w those that it finds;
+ * each group's own. dcasgd (DC-ASGD-c, slot v): lambda is constant. dcasgd_a
+ * (DC-ASGD-a, slots v, s): with m = beta2,
+ *     s = m s + (1 - m) d d          lambda / sqrt(s + epsilon) instead of lambda
+ * one s for all groups (the authors' program keeps one a worker). Momentum and
+ * weight decay, which the paper's formula has not, see the corrected gradient.
  * A running statistic (statistics.h), under any rule; g without weight decay:
  *     w = momentum w + (1 - momentum) g
  */
 #ifndef COH_COMMON_OPTIM_RULE_H
 #define COH_COMMON_OPTIM_RULE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/config.h"
 
 typedef struct coh_rule {
     coh_rule_kind kind;
-    float momentum, trust, beta1, beta2, epsilon, weight_decay;
+    float momentum, trust, compensation, beta1, beta2, epsilon, weight_decay;
 } coh_rule;
 
 enum { COH_SLOTS_MAX = 2 };
@@ -49,8 +60,12 @@ coh_rule coh_rule_of(const coh_config *config);
 /* Are a layer's parameters updated as one: must a block be a whole layer? */
 bool coh_rule_takes_layers(const coh_config *config);
 
+/* Does it correct gradients for a delay: is there anything to do with what a
+ * group has seen? */
+bool coh_rule_compensates(const coh_rule *self);
+
 /* How many floats of state a parameter has: 1, or 2 for the three of Adam's
- * kind. */
+ * kind and dcasgd_a. */
 int coh_rule_slots(const coh_rule *self);
 
 /* One update of w[n] and slots[i][n] by gradient[n] x scale. t counts the
@@ -59,6 +74,12 @@ int coh_rule_slots(const coh_rule *self);
 void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
                     const float *gradient, float scale, float *w,
                     float *const slots[COH_SLOTS_MAX]);
+
+/* The same by a gradient that was computed from seen[n], and is corrected for
+ * that. The rule compensates; without this, it is SGD. */
+void coh_rule_apply_late(const coh_rule *self, float rate, int64_t t, int64_t n,
+                         const float *gradient, float scale, const float *seen,
+                         float *w, float *const slots[COH_SLOTS_MAX]);
 
 /* One update of the running statistics w[n] by measured[n] x scale. */
 void coh_rule_average(float momentum, int64_t n, const float *measured,

@@ -106,6 +106,12 @@ void coh_shard_load(coh_shard *self, const float *values)
 void coh_shard_apply(coh_shard *self, int64_t block, const float *gradient,
                      double weight, float rate)
 {
+    coh_shard_apply_late(self, block, gradient, NULL, weight, rate);
+}
+
+void coh_shard_apply_late(coh_shard *self, int64_t block, const float *gradient,
+                          const float *seen, double weight, float rate)
+{
     COH_ASSERT(weight > 0);
     const int64_t index = local_index(self, block);
     const coh_range range = coh_plan_block(&self->plan, block);
@@ -114,19 +120,22 @@ void coh_shard_apply(coh_shard *self, int64_t block, const float *gradient,
     const int64_t version = ++self->versions[index];
     const coh_statistic *statistic;
 
-    for (int64_t at = range.first, n; at < end; at += n) {
+    for (int64_t from = 0, n; from < range.count; from += n) {
+        const int64_t at = range.first + from;
         n = coh_statistics_run(self->statistics, at, end, &statistic);
-        const float *g = gradient + (at - range.first);
-        const int64_t own = self->starts[index] + at - range.first;
+        const float *g = gradient + from;
+        const int64_t own = self->starts[index] + from;
+        float *w = self->values + own;
         float *slots[COH_SLOTS_MAX] = { 0 };
         for (int i = 0; i < coh_shard_nslots(self); i++)
             slots[i] = self->slots[i] + own;
         if (statistic != NULL)
-            coh_rule_average((float)statistic->momentum, n, g, scale,
-                             self->values + own);
+            coh_rule_average((float)statistic->momentum, n, g, scale, w);
+        else if (seen != NULL)
+            coh_rule_apply_late(&self->rule, rate, version, n, g, scale,
+                                seen + from, w, slots);
         else
-            coh_rule_apply(&self->rule, rate, version, n, g, scale,
-                           self->values + own, slots);
+            coh_rule_apply(&self->rule, rate, version, n, g, scale, w, slots);
     }
 }
 

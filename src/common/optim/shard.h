@@ -38,6 +38,11 @@ void coh_shard_load(coh_shard *self, const float *values);
 void coh_shard_apply(coh_shard *self, int64_t block, const float *gradient,
                      double weight, float rate);
 
+/* The same, if the gradient was computed from the weights seen[block]: a rule
+ * that compensates corrects it for what has changed since. NULL: nothing has. */
+void coh_shard_apply_late(coh_shard *self, int64_t block, const float *gradient,
+                          const float *seen, double weight, float rate);
+
 int64_t coh_shard_count(const coh_shard *self);   /* parameters */
 int64_t coh_shard_nblocks(const coh_shard *self); /* owned */
 int coh_shard_nslots(const coh_shard *self);
