@@ -14,6 +14,7 @@
 #include "worker/dataset.h"
 #include "worker/exchange.h"
 #include "worker/gradient.h"
+#include "worker/local.h"
 #include "worker/nn/measure.h"
 #include "worker/nn/net.h"
 
@@ -90,7 +91,10 @@ void coh_memory_count(const coh_config *config, const coh_model *model,
                       coh_memory_plan *out)
 {
     const coh_rule rule = coh_rule_of(config);
+    const coh_rule of_servers = coh_rule_of_servers(config);
     const int64_t slots = coh_rule_slots(&rule);
+    const bool updates = plan->servers == 0 || coh_rule_is_local(config);
+    const int64_t kept = coh_local_floats(config, plan->parameters);
     const int64_t all = FLOAT_BYTES * plan->parameters;
     const int64_t own =
         plan->owners > 0 ? FLOAT_BYTES * coh_plan_fullest(plan) : all;
@@ -100,7 +104,8 @@ void coh_memory_count(const coh_config *config, const coh_model *model,
     out->worker = (coh_memory_parts){
         .parameters = all + (shares ? own : 0),
         .gradient = all * coh_gradient_vectors(config),
-        .optimizer = plan->servers > 0 ? 0 : slots * own,
+        .optimizer =
+            (updates ? slots * (shares ? own : all) : 0) + FLOAT_BYTES * kept,
         .images = image_bytes(config, model, plan, evaluated),
         .exchange = exchange_bytes(config, plan) +
                     (plan->owners > 0 && config->exchange.lag > 0 ? all : 0),
@@ -115,7 +120,7 @@ void coh_memory_count(const coh_config *config, const coh_model *model,
             at_least(blocks, FLOAT_BYTES * coh_inbox_floats(config, plan, s));
     out->server = (coh_memory_parts){
         .parameters = own,
-        .optimizer = slots * own + sent,
+        .optimizer = coh_rule_slots(&of_servers) * own + sent,
         .exchange = at_least(all - sent, blocks), /* not at the same time */
     };
 }

@@ -10,6 +10,7 @@
 #include "common/files.h"
 #include "common/mpi_check.h"
 #include "common/optim/momentum.h"
+#include "common/optim/rule.h"
 #include "common/resident.h"
 #include "common/run_folder.h"
 #include "common/xfer.h"
@@ -176,6 +177,10 @@ static void announce(const training *self)
                       "resuming from %s: step %" PRId64 ", %" PRId64 " samples",
                       self->folder.checkpoint, self->start.progress.steps,
                       self->start.progress.samples);
+    if (resumed && coh_rule_is_local(job->config))
+        coh_log_write(job->log, COH_LOG_INFO,
+                      "the groups' optimizer state is not in a checkpoint "
+                      "(exchange.every, elastic): it begins from zero");
 }
 
 /* The network and the normalisation: those of the checkpoint that is resumed

@@ -136,20 +136,21 @@ static coh_status take_versions(const coh_plan *plan, int server,
                     "saved with");
 }
 
-/* The optimizer state must be of the same kind as the shard's. */
+/* The optimizer state must be of the same kind as the shard's, if that has any.
+ */
 static coh_status check_slots(coh_h5file *file, int nslots, coh_err *err)
 {
     char name[32];
     int64_t size;
 
-    for (int i = 0; i < COH_SLOTS_MAX; i++) {
+    for (int i = 0; i < COH_SLOTS_MAX && nslots > 0; i++) {
         snprintf(name, sizeof name, "slot_%d", i);
         const bool is_there = coh_h5_size(file, name, &size, NULL) == COH_OK;
         if (is_there != (i < nslots))
             return coh_fail(err, COH_E_CONFIG,
                             "its optimizer state is of another optimizer.rule, "
-                            "or it holds weights only: resume with the rule it "
-                            "was saved with");
+                            "or it holds weights only (as with exchange.every "
+                            "above 1): resume with the keys it was saved with");
     }
     return COH_OK;
 }

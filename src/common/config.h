@@ -41,7 +41,9 @@ typedef enum coh_rule_kind {
     COH_RULE_LARS,
     COH_RULE_LAMB,
     COH_RULE_DCASGD,
-    COH_RULE_DCASGD_A
+    COH_RULE_DCASGD_A,
+    COH_RULE_ADD,    /* of servers, where groups update: not to be configured */
+    COH_RULE_ELASTIC /* so too */
 } coh_rule_kind;
 typedef enum coh_schedule_kind {
     COH_SCHEDULE_CONSTANT,
@@ -182,8 +184,8 @@ typedef struct coh_config {
     struct {
         int collectives, placement, update;
         int push, reply; /* coh_wire_kind */
-        int64_t block, speakers, lag;
-        double timeout;
+        int64_t block, speakers, lag, every;
+        double elastic, timeout;
     } exchange;
     struct {
         double every;

@@ -148,6 +148,55 @@ static void check_rule(coh_reader *self)
                "{placement: layer}, or rule: sgd or adamw");
 }
 
+/* Groups that update weights of their own: so too. */
+static void check_local(coh_reader *self)
+{
+    const coh_config *config = self->config;
+    const bool is_elastic = config->exchange.elastic > 0;
+    const size_t key = is_elastic ? AT(exchange.elastic) : AT(exchange.every);
+    const coh_rule rule = coh_rule_of(config);
+    if (!coh_rule_is_local(config) || !is_sound(self, AT(exchange.every)) ||
+        !is_sound(self, AT(exchange.elastic)))
+        return;
+
+    if (config->servers == 0 && is_sound(self, AT(servers)))
+        refuse(self, key, 0,
+               "there is nobody to exchange with; write servers: 1, or leave "
+               "it out");
+    if (is_elastic && config->policy == COH_POLICY_SYNC &&
+        is_sound(self, AT(policy)))
+        refuse(
+            self, key, 0,
+            "elastic averaging is for groups that do not wait; write "
+            "policy: async or bounded, or exchange: {every: ..} alone, which "
+            "with sync averages the groups");
+    if (is_elastic && config->exchange.push != COH_WIRE_FLOAT32 &&
+        is_sound(self, AT(exchange.push)))
+        refuse(self, AT(exchange.push), 0,
+               "exchange.elastic pushes weights, which 16 bits do not hold; "
+               "write push: float32");
+    if (config->exchange.lag > 0 && is_sound(self, AT(exchange.lag)))
+        refuse(self, AT(exchange.lag), 0,
+               "1, but with exchange.every or elastic a group goes on with "
+               "weights of its own; write lag: 0, or exchange: {every: 1}");
+    if (coh_rule_compensates(&rule) && is_sound(self, AT(optimizer.rule)))
+        refuse(self, AT(optimizer.rule), 0,
+               "dcasgd corrects gradients at the servers, and with "
+               "exchange.every or elastic none go there; write rule: sgd, or "
+               "exchange: {every: 1}");
+    if (config->optimizer.momentum_auto &&
+        is_sound(self, AT(optimizer.momentum_auto)))
+        refuse(self, AT(optimizer.momentum_auto), 0,
+               "true, but with exchange.every or elastic the momentum is each "
+               "group's own; write false, or exchange: {every: 1}");
+    if (config->optimizer.staleness != COH_STALENESS_NONE &&
+        is_sound(self, AT(optimizer.staleness)))
+        refuse(self, AT(optimizer.staleness), 0,
+               "inverse lowers the rate of late gradients at the servers, and "
+               "with exchange.every or elastic none go there; write none, or "
+               "exchange: {every: 1}");
+}
+
 /* idx keeps images and labels apart: as many patterns of one as of the other.
  */
 static void check_labels(coh_reader *self, size_t images, size_t labels)
@@ -257,6 +306,7 @@ void coh_config_check(coh_reader *reader)
     check_rule(reader);
     check_clip(reader);
     check_update(reader);
+    check_local(reader);
     check_run(reader);
     check_data(reader);
     check_select(reader);

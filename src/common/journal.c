@@ -256,8 +256,7 @@ static void add_training(coh_journal *self, const coh_report *r)
     coh_report merged;
     int64_t groups;
 
-    if (self->facts.plan->servers > 0 && r->weight > 0)
-        self->pushes += self->facts.plan->nblocks;
+    self->pushes += r->pushes;
     if (!is_merged(self))
         add_step(self, r, 0);
     else if (coh_merge_add(&self->merge, r, &merged, &groups))

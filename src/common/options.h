@@ -155,6 +155,13 @@
     INT("exchange.lag", exchange.lag, 0, 0, 1, "steps",                        \
         "1: the next step is calculated while this one's gradients and "       \
         "weights travel, on weights one update older: see docs/rules.md")      \
+    INT("exchange.every", exchange.every, 1, 1, 1000000, "steps",              \
+        "a group makes this many steps on weights of its own, then sends how " \
+        "they changed: see docs/rules.md; 1 sends each gradient")              \
+    REAL(                                                                      \
+        "exchange.elastic", exchange.elastic, 0, 0, 0.9, "",                   \
+        "elastic averaging (EASGD): the share by which a group's weights and " \
+        "the servers' move towards each other; 0 is off")                      \
     ENUM("exchange.placement", exchange.placement, 0, "balanced|layer",        \
          "balanced: as many parameters on each server; layer: each layer on "  \
          "one server, in blocks of its own")                                   \

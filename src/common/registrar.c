@@ -24,6 +24,7 @@ struct coh_registrar {
     coh_pace *pace;    /* owned */
     coh_grant piece;   /* the last one cut; sync: of all groups together */
     int64_t cut;       /* pieces so far, in this job */
+    int64_t apart;     /* sync: of them, since groups last exchanged */
     coh_status status; /* COH_OK while the run goes well */
     bool is_cut_short; /* stop() was called */
     bool is_lost;      /* what the groups hold is no longer worth saving */
@@ -106,10 +107,18 @@ static bool is_sync(const coh_registrar *self)
     return self->rules.policy == COH_POLICY_SYNC;
 }
 
+/* Sync: the groups hold updates that no other has. */
+static bool is_apart(const coh_registrar *self)
+{
+    return self->apart > 0 && !self->is_lost;
+}
+
 /* Nothing granted is still under way, and with sync nothing is still to be
  * granted of the last piece: others may wait for that. */
 static bool is_quiet(const coh_registrar *self)
 {
+    if (is_apart(self))
+        return false;
     for (int g = 0; g < self->rules.groups; g++) {
         const member *group = &self->groups[g];
         if (group->outstanding > 0 ||
@@ -119,13 +128,18 @@ static bool is_quiet(const coh_registrar *self)
     return true;
 }
 
-/* No more samples will be granted. */
-static bool is_exhausted(const coh_registrar *self)
+/* All samples and steps of the run are granted. */
+static bool is_complete(const coh_registrar *self)
 {
-    return self->is_cut_short ||
-           self->at.samples >= self->rules.total_samples ||
+    return self->at.samples >= self->rules.total_samples ||
            (self->rules.total_steps > 0 &&
             self->at.steps >= self->rules.total_steps);
+}
+
+/* No more samples will be granted, but to end what groups do apart. */
+static bool is_exhausted(const coh_registrar *self)
+{
+    return self->is_cut_short || is_complete(self);
 }
 
 static bool is_save_due(const coh_registrar *self)
@@ -249,7 +263,7 @@ static bool may_cut(const coh_registrar *self)
         if (!group->is_ready || group->evaluates || group->dealt < self->cut)
             return false;
     }
-    return !self->must_evaluate;
+    return !self->must_evaluate || is_apart(self);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -278,6 +292,11 @@ static bool grant_step(coh_registrar *self, int index, coh_grant *out)
     if (!may_cut(self))
         return false;
     cut_piece(self, self->rules.groups * self->rules.step_samples);
+    self->apart++;
+    self->piece.exchange =
+        self->apart >= self->rules.every || is_complete(self);
+    if (self->piece.exchange)
+        self->apart = 0;
     deal_share(self, index, out);
     return true;
 }
@@ -314,6 +333,8 @@ static bool choose(coh_registrar *self, int index, coh_grant *out)
         deal_share(self, index, out);
         return true;
     }
+    if (is_apart(self))
+        return grant_step(self, index, out);
     if (is_save_due(self))
         return false;
     if (self->must_evaluate && index == EVALUATOR) {

@@ -14,7 +14,9 @@
  *          all groups, and each gets its share of every piece, in the order of
  *          the groups: of the last one of an epoch that may be no samples, but
  *          it takes part, to have the new weights. All wait while one group
- *          evaluates.
+ *          evaluates. Where groups exchange every so many pieces only, they all
+ *          do in the same ones, the last one of the run among them; a save, an
+ *          evaluation or a stop waits for the next of those.
  * Ahead    a group holds up to `ahead` grants, done in the order given, so that
  *          its loader can read ahead; none behind an evaluation.
  * Saving   when a checkpoint is due nobody is granted more; once all grants
@@ -50,6 +52,7 @@ typedef struct coh_registrar_rules {
     int groups;
     coh_policy_kind policy;
     int64_t bound;          /* policy bounded: the greatest lead, in steps */
+    int64_t every;          /* policy sync: pieces to an exchange; 0 is 1 */
     int ahead;              /* grants a group holds at most, >= 1 */
     int64_t epoch_samples;  /* size of the training set, > 0 */
     int64_t step_samples;   /* of a group's step, at most */

@@ -45,7 +45,8 @@ typedef enum coh_tag {
 /* The least limit that the standard allows: some MPIs have no more. */
 _Static_assert(COH_TAG_END <= 32767, "a tag is above 32766");
 
-/* Before every gradient block; the gradient is a sum over `weight` samples. */
+/* Before every gradient block; the gradient is a sum over `weight` samples. With
+ * exchange.every above 1 or elastic, in its place what worker/local.h says. */
 typedef struct coh_push {
     int64_t membership; /* epoch of the membership the sender believes in */
     int64_t group;
@@ -91,6 +92,8 @@ typedef struct coh_grant {
                              to train on (count 0) */
     int64_t fresh;        /* TRAIN, exchange.lag: not 0: on the newest weights,
                              as a run resumed here would */
+    int64_t exchange;     /* not 0: what exchange.every holds back is sent with
+                             this step */
     int64_t status;       /* STOP: coh_status to end with */
 } coh_grant;
 
@@ -106,8 +109,9 @@ typedef struct coh_report {
     int64_t membership;
     int64_t group;
     int64_t step;
-    int64_t samples;               /* trained on, or evaluated */
-    double loss, weight;           /* sums over samples */
+    int64_t samples;     /* trained on, or evaluated */
+    int64_t pushes;      /* TRAIN: blocks that servers got, not void */
+    double loss, weight; /* sums over samples */
     double losses[COH_LOSSES_MAX]; /* TRAIN: what each loss is of `loss` */
     double gradient_norm;          /* TRAIN: L2 norm of the mean gradient */
     double accuracy, auc;     /* EVALUATE, TEST; < 0: no, or not two classes */

@@ -2,8 +2,9 @@
  *
  * A rule that compensates (rule.h: DC-ASGD) must know what a gradient was
  * computed from. A group pushes a block after it has the answer to its last push
- * of it, or to a pull, so that is the last answer. Nothing of it is saved: a
- * group begins with a pull.
+ * of it, or to a pull, so that is the last answer; as it was before
+ * exchange.reply made it narrow. Nothing of it is saved: a group begins with a
+ * pull.
  *
  *     new -> { take | of }* -> destroy      NULL keeps nothing, and has nothing
  *

@@ -335,7 +335,7 @@ static coh_status fill_shard(server *self, coh_err *err)
 static coh_status make(server *self, coh_err *err)
 {
     const coh_server_setup *setup = &self->setup;
-    const coh_rule rule = coh_rule_of(setup->config);
+    const coh_rule rule = coh_rule_of_servers(setup->config);
 
     coh_status status =
         coh_shard_new(setup->plan, setup->roles->mine.server, &rule,

@@ -14,6 +14,7 @@
 #include "common/optim/clip.h"
 #include "common/optim/squares.h"
 #include "common/xfer.h"
+#include "worker/local.h"
 #include "worker/trips.h"
 
 typedef struct block {
@@ -31,6 +32,8 @@ struct coh_exchange {
     const coh_statistics *statistics;
     coh_shard *shard; /* what is updated here; NULL: nothing */
     coh_trips *trips; /* blocks have owners, owned; NULL: all is updated here */
+    coh_local
+        *local; /* with servers, all is updated here too, owned; or NULL */
     float *weights;
     float *landing;   /* [P] of a lag with servers, owned: where new weights
                          arrive; else NULL */
@@ -50,9 +53,12 @@ struct coh_exchange {
     bool is_heard;       /* the group's parts are here */
     bool is_void;        /* nothing is exchanged */
     bool is_back;        /* all is pushed, weights are on their way back */
+    bool is_aside;       /* between look() and go_on(): own weights are */
+    int64_t pushes;      /* blocks, as servers count them */
     double squares;      /* of the gradients whose sums are made here */
     int64_t ready;       /* gradients of blocks [ready, nblocks) are complete */
     int64_t begun, made; /* sums of blocks [begun, nblocks), [made, nblocks) */
+    int64_t arrived;     /* local: weights of blocks [0, arrived) are ours */
 
     coh_status status; /* the first failure of need() or have() */
     coh_err why;
@@ -115,12 +121,16 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             .most_norm = config->optimizer.clip_norm,
                             .wait = { config->exchange.timeout, 0 },
                             .nblocks = plan->nblocks,
-                            .blocks = blocks };
+                            .blocks = blocks,
+                            .arrived = plan->nblocks };
     /* Weights that are calculated with must not change meanwhile. */
     self->holds = self->most_norm > 0 || (self->lags && plan->owners == 0);
     coh_status status = reserve(plan, roles, err);
     if (status == COH_OK && plan->owners > 0)
         status = make_trips(self, config, err);
+    if (status == COH_OK && plan->servers > 0 && shard != NULL)
+        status =
+            coh_local_new(config, plan->parameters, weights, &self->local, err);
     if (status != COH_OK) {
         coh_exchange_destroy(&self);
         return status;
@@ -135,6 +145,7 @@ void coh_exchange_destroy(coh_exchange **self)
         return;
     coh_trips_destroy(&(*self)->trips);
     free((*self)->landing);
+    coh_local_destroy(&(*self)->local);
     free((*self)->blocks);
     free(*self);
     *self = NULL;
@@ -151,11 +162,23 @@ static bool is_alone(const coh_exchange *self)
     return self->plan->group_size == 1;
 }
 
+/* Does every member update all weights? */
+static bool updates_all(const coh_exchange *self)
+{
+    return self->trips == NULL || self->local != NULL;
+}
+
 /* --- weights on their way back ------------------------------------------- */
 
 static coh_status wait_for(coh_exchange *self, int64_t end, coh_err *err)
 {
-    return self->trips != NULL ? coh_trips_wait(self->trips, end, err) : COH_OK;
+    if (self->trips == NULL)
+        return COH_OK;
+    const coh_status status = coh_trips_wait(self->trips, end, err);
+    while (status == COH_OK && self->arrived < self->nblocks &&
+           self->blocks[self->arrived].range.first < end)
+        coh_local_arrive(self->local, self->blocks[self->arrived++].range);
+    return status;
 }
 
 coh_status coh_exchange_settle(coh_exchange *self, coh_err *err)
@@ -190,8 +213,11 @@ void coh_exchange_begin(coh_exchange *self, const coh_grant *grant,
     if (!is_alone(self))
         self->parts_sum = coh_team_begin_sum_f64(
             self->roles->team, COH_LINE_STEPS, 0, self->parts, 3);
+    if (self->local != NULL)
+        coh_local_begin(self->local, grant, gradient);
     self->is_open = true;
     self->is_heard = self->is_void = self->is_back = false;
+    self->pushes = 0;
     self->squares = 0;
     self->ready = self->begun = self->made = self->nblocks;
 }
@@ -205,7 +231,8 @@ static coh_status hear_parts(coh_exchange *self, coh_err *err)
     self->is_heard = true;
     /* Policy sync: the other groups wait for this one's push. */
     self->is_void =
-        self->parts[2] > 0 || (self->parts[0] <= 0 && self->grant.groups <= 1);
+        self->parts[2] > 0 ||
+        (self->parts[0] <= 0 && self->grant.groups <= 1 && self->local == NULL);
     return status;
 }
 
@@ -216,7 +243,7 @@ static void begin_sum(coh_exchange *self, block *it)
     if (is_alone(self))
         return;
     it->sum =
-        self->trips == NULL
+        updates_all(self)
             ? coh_team_begin_sum(self->roles->team, COH_LINE_SUMS, it->speaker,
                                  gradient, it->range.count)
             : coh_team_begin_gather_sum(self->roles->team, COH_LINE_SUMS,
@@ -225,30 +252,60 @@ static void begin_sum(coh_exchange *self, block *it)
 
 static bool is_used_here(const coh_exchange *self, int64_t b)
 {
-    return self->trips == NULL || coh_trips_speaks(self->trips, b);
+    return updates_all(self) || coh_trips_speaks(self->trips, b);
+}
+
+/* Does what the step makes of its sums go to the servers? */
+static bool must_push(const coh_exchange *self)
+{
+    return self->trips != NULL &&
+           (self->local == NULL || coh_local_exchanges(self->local));
+}
+
+/* The weight of what is pushed after a step of this weight. */
+static double push_weight(const coh_exchange *self, double weight)
+{
+    return self->local == NULL ? weight : coh_local_weight(self->local, weight);
+}
+
+/* With local steps: apply the sum of a block, and put what is to be pushed in
+ * its place. */
+static void step_locally(coh_exchange *self, int64_t b, double weight)
+{
+    const coh_range range = self->blocks[b].range;
+
+    coh_local_keep(self->local, range);
+    if (weight > 0)
+        coh_shard_apply(self->shard, b, self->gradient + range.first, weight,
+                        coh_schedule_rate(self->schedule, self->grant.clock));
+    if (coh_local_exchanges(self->local))
+        coh_local_fill(self->local, range, weight);
 }
 
 /* Apply the sum of a block that is used here, and put it on its way to the
- * others; or send it to its server. */
+ * others; or send it to its server; or both. */
 static void use_sum(coh_exchange *self, int64_t b, double weight)
 {
-    const block *it = &self->blocks[b];
-    float *gradient = self->gradient + it->range.first;
+    float *gradient = self->gradient + self->blocks[b].range.first;
 
-    if (self->shard != NULL) {
+    if (self->local != NULL)
+        step_locally(self, b, weight);
+    else if (self->shard != NULL) {
         coh_shard_apply(self->shard, b, gradient, weight,
                         coh_schedule_rate(self->schedule, self->grant.clock));
         if (self->trips != NULL)
             coh_trips_put(self->trips, b, coh_shard_block(self->shard, b));
         return;
     }
+    if (!must_push(self) || !coh_trips_speaks(self->trips, b))
+        return;
     const coh_push head = { .step = self->grant.step,
                             .clock = self->grant.clock,
                             .groups = self->grant.groups,
                             .version = self->lags
-                                           ? it->from
+                                           ? self->blocks[b].from
                                            : coh_trips_version(self->trips, b),
-                            .weight = weight };
+                            .weight = push_weight(self, weight) };
     coh_trips_push(self->trips, b, &head, gradient);
 }
 
@@ -368,9 +425,8 @@ static coh_status add_up(coh_exchange *self, coh_step_sums *sums, coh_err *err)
     if (is_alone(self))
         return COH_OK;
     memcpy(all, sums, sizeof *sums);
-    all[STEP] = self->trips != NULL || self->roles->mine.member == 0
-                    ? self->squares
-                    : 0;
+    all[STEP] =
+        !updates_all(self) || self->roles->mine.member == 0 ? self->squares : 0;
     coh_xfer *xfer = coh_team_begin_sum_f64(self->roles->team, COH_LINE_STEPS,
                                             0, all, STEP + 1);
     const coh_status status =
@@ -411,8 +467,17 @@ coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
         return status;
     if (self->holds && isfinite(*norm))
         use_all(self, *norm);
-    if (self->trips != NULL && !self->is_back)
-        status = coh_trips_back(self->trips, err);
+    if (must_push(self)) {
+        self->pushes =
+            self->plan->servers > 0 && push_weight(self, self->parts[0]) > 0
+                ? self->nblocks
+                : 0;
+        self->arrived = self->local != NULL ? 0 : self->nblocks;
+        if (!self->is_back)
+            status = coh_trips_back(self->trips, err);
+    }
+    if (self->local != NULL)
+        coh_local_end(self->local, self->parts[0]);
     if (status == COH_OK && !isfinite(self->squares))
         return diverged(&self->grant, err);
     return status;
@@ -429,10 +494,10 @@ coh_status coh_exchange_pull(coh_exchange *self, bool exact, coh_err *err)
     for (int64_t b = 0; b < self->nblocks; b++) {
         if (!coh_trips_speaks(self->trips, b))
             continue;
-        if (self->shard != NULL)
-            coh_trips_put(self->trips, b, coh_shard_block(self->shard, b));
-        else
+        if (self->plan->servers > 0)
             coh_trips_pull(self->trips, b, exact);
+        else
+            coh_trips_put(self->trips, b, coh_shard_block(self->shard, b));
     }
     status = coh_trips_back(self->trips, err);
     if (status == COH_OK)
@@ -440,6 +505,30 @@ coh_status coh_exchange_pull(coh_exchange *self, bool exact, coh_err *err)
     if (status == COH_OK)
         coh_exchange_take(self);
     return status;
+}
+
+coh_status coh_exchange_look(coh_exchange *self, coh_err *err)
+{
+    const coh_status status = coh_exchange_settle(self, err);
+
+    if (status != COH_OK)
+        return status;
+    self->is_aside = self->local != NULL && coh_local_put_aside(self->local);
+    return coh_exchange_pull(self, true, err);
+}
+
+coh_status coh_exchange_go_on(coh_exchange *self, coh_err *err)
+{
+    if (!self->is_aside)
+        return coh_exchange_pull(self, false, err);
+    self->is_aside = false;
+    coh_local_take_back(self->local);
+    return COH_OK;
+}
+
+int64_t coh_exchange_pushes(const coh_exchange *self)
+{
+    return self->pushes;
 }
 
 coh_status coh_exchange_spread(coh_exchange *self, coh_err *err)

@@ -10,6 +10,10 @@
  * With exchange.update: owners, and no servers: it is summed at its speaker,
  * which updates it, and spread to the group.
  *
+ * With servers, and exchange.every above 1 or exchange.elastic: every block's
+ * gradient is summed over the group, and each member updates its own copy; in
+ * some steps what local.h says is then pushed instead of a gradient.
+ *
  * A block's sum begins during backward, as soon as its gradient is complete
  * everywhere in the block: last layers first. Its new weights are waited for
  * during the next forward, when a layer needs them: first layers first. In
@@ -52,8 +56,9 @@ typedef struct coh_exchange coh_exchange;
 enum { COH_SUMS_AT_ONCE = 16 };
 
 /* statistics of the model, weights[P] and shard are borrowed. The shard is what
- * this member updates: NULL with servers; the blocks it owns (NULL: none); or
- * all, and weights are its values. Fails with COH_E_NOMEM. */
+ * this member updates: NULL with servers, but all with local steps; the blocks
+ * it owns (NULL: none); or all. Of all, weights are its values. Fails with
+ * COH_E_NOMEM. */
 coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             const coh_roles *roles,
                             const coh_schedule *schedule,
@@ -83,7 +88,7 @@ void coh_exchange_have(coh_exchange *self, int64_t first);
  * together. *norm: L2 norm of the group's mean gradient, without running
  * statistics, before it is clipped. If a member failed, nothing was exchanged; nor if the weight is
  * 0, unless other groups take the step too (grant->groups > 1): they wait for
- * the push.
+ * the push; or the group has updates of earlier steps.
  * Fails with COH_E_PEER, and on all members with COH_E_DIVERGED if the gradient
  * is not finite: this group's part of such blocks is not applied; with
  * optimizer.clip_norm, of none. */
@@ -103,6 +108,15 @@ coh_status coh_exchange_settle(coh_exchange *self, coh_err *err);
  * all are updated here there is nothing to do. Settles first, and takes them.
  * Fails with COH_E_PEER. */
 coh_status coh_exchange_pull(coh_exchange *self, bool exact, coh_err *err);
+
+/* With servers: their weights[P], to be measured; and after that, what the group
+ * goes on from: fresh ones, or with exchange.elastic its own as they were. The
+ * gradient is lost. Both settle first. Fail with COH_E_PEER. */
+coh_status coh_exchange_look(coh_exchange *self, coh_err *err);
+coh_status coh_exchange_go_on(coh_exchange *self, coh_err *err);
+
+/* Blocks that servers got of the last step, but for those of weight 0. */
+int64_t coh_exchange_pushes(const coh_exchange *self);
 
 /* The root's weights[P] to all members. Fails with COH_E_PEER. */
 coh_status coh_exchange_spread(coh_exchange *self, coh_err *err);

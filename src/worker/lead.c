@@ -210,6 +210,8 @@ coh_status coh_lead_take(coh_lead *self, coh_grant *out, coh_err *err)
     self->queue.count--;
     for (int64_t i = 0; i < self->queue.count; i++)
         self->queue.grants[i] = self->queue.grants[i + 1];
+    if (out->groups <= 1 && !coh_lead_trains_next(self))
+        out->exchange = true;
     if (out->kind == COH_GRANT_TRAIN && self->delay_s > 0)
         coh_clock_rest(self->delay_s);
     return COH_OK;

@@ -39,7 +39,9 @@ void coh_lead_destroy(coh_lead **self);
  * all members between two calls of take(). */
 bool coh_lead_trains_next(const coh_lead *self);
 
-/* Collective over the group. The next grant to do; never WAIT.
+/* Collective over the group. The next grant to do; never WAIT. A step behind
+ * which none is known yet is one to exchange in: the chief may be about to save
+ * or evaluate.
  * Fails with COH_E_PEER, or as `heard` fails. */
 coh_status coh_lead_take(coh_lead *self, coh_grant *out, coh_err *err);
 

@@ -165,6 +165,7 @@ static coh_status end_exchange(worker *self, coh_err *err)
     }
     if (it->mine == COH_OK)
         it->mine = check_loss(report->step, it->sums.loss, &it->why);
+    report->pushes = coh_exchange_pushes(self->exchange);
     report->loss = it->sums.loss;
     report->weight = it->sums.weight;
     memcpy(report->losses, it->sums.terms, sizeof report->losses);
@@ -322,7 +323,7 @@ static coh_status measure(worker *self, const coh_grant *grant,
     const bool is_test = grant->kind == COH_GRANT_TEST;
     const bool selects = setup->config->eval.select == COH_SELECT_BEST;
 
-    coh_status status = coh_exchange_pull(self->exchange, true, err);
+    coh_status status = coh_exchange_look(self->exchange, err);
     if (status == COH_OK && is_test && selects)
         status = load_best(self, err);
     if (status == COH_OK)
@@ -348,7 +349,7 @@ static coh_status evaluate(worker *self, const coh_grant *grant, doing *now,
         return COH_E_PEER;
     }
     if (grant->kind != COH_GRANT_TEST &&
-        coh_exchange_pull(self->exchange, false, err) == COH_E_PEER)
+        coh_exchange_go_on(self->exchange, err) == COH_E_PEER)
         return COH_E_PEER; /* what was measured is old by now */
     now->report.samples = e.samples;
     now->report.loss = e.loss;
@@ -367,7 +368,7 @@ static bool may_overlap(const worker *self)
 {
     const coh_report *report = &self->last.report;
 
-    return (self->own_weights != NULL || lags(self)) &&
+    return (self->own_weights != NULL || lags(self) || report->pushes > 0) &&
            report->status == COH_OK && report->kind == COH_GRANT_TRAIN &&
            coh_lead_trains_next(self->lead);
 }
@@ -402,8 +403,8 @@ static coh_status loop(worker *self, coh_err *err)
     }
 }
 
-/* What this member updates of the weights: nothing where servers do, all, or
- * the blocks it owns, if any. */
+/* What this member updates of the weights: nothing where servers do it alone,
+ * all, or the blocks it owns, if any. */
 static coh_status make_shard(worker *self, coh_err *err)
 {
     const coh_worker_setup *setup = &self->setup;
@@ -411,7 +412,7 @@ static coh_status make_shard(worker *self, coh_err *err)
     const coh_rule rule = coh_rule_of(setup->config);
     const int owner = coh_plan_member_owner(plan, setup->roles->mine.member);
 
-    if (plan->owners > 0 && owner < 0)
+    if (plan->owners > 0 && owner < 0 && !coh_rule_is_local(setup->config))
         return COH_OK;
     return coh_shard_new(plan, owner, &rule, &setup->model->statistics,
                          &self->shard, err);
@@ -424,7 +425,7 @@ static coh_status fill_weights(worker *self, coh_err *err)
     const int owner =
         coh_plan_member_owner(setup->plan, setup->roles->mine.member);
 
-    if (self->shard == NULL)
+    if (self->shard == NULL || setup->plan->servers > 0)
         return COH_OK;
     if (setup->checkpoint[0] != '\0')
         return coh_checkpoint_read_part(setup->checkpoint, setup->plan,
@@ -449,7 +450,7 @@ static coh_status make_weights(worker *self, coh_err *err)
         status = make_shard(self, err);
     if (status != COH_OK)
         return status;
-    if (setup->plan->owners == 0)
+    if (setup->plan->owners == 0 || coh_rule_is_local(setup->config))
         self->weights = coh_shard_values(self->shard);
     else
         self->weights = self->own_weights = coh_floats(count);
@@ -499,7 +500,7 @@ coh_status coh_worker_run(const coh_worker_setup *setup, coh_err *err)
 
     self.schedule =
         coh_schedule_of(setup->config, coh_dataset_count(setup->train),
-                        setup->plan->step_samples);
+                        setup->plan->update_samples);
     coh_status status = make_weights(&self, err);
     if (status == COH_OK)
         status = make_parts(&self, err);

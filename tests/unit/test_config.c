@@ -236,6 +236,33 @@ static const struct {
     { "optimizer: {rule: adam, momentum_auto: true}\n" DATA MODEL,
       "job.yaml:1:40: optimizer.momentum_auto: true, but optimizer.rule has no "
       "momentum; write rule: sgd, nesterov or lars" },
+    { "exchange: {every: 4}\n" DATA MODEL,
+      "job.yaml:1:19: exchange.every: there is nobody to exchange with; write "
+      "servers: 1" },
+    { "exchange: {elastic: 0.1, every: 4}\n" DATA MODEL,
+      "job.yaml:1:21: exchange.elastic: there is nobody to exchange with" },
+    { "exchange: {elastic: 0.1}\nservers: 1\npolicy: sync\n" DATA MODEL,
+      "exchange.elastic: elastic averaging is for groups that do not wait; "
+      "write policy: async or bounded" },
+    { "exchange: {elastic: 0.1, push: float16}\nservers: 1\n" DATA MODEL,
+      "job.yaml:1:32: exchange.push: exchange.elastic pushes weights, which 16 "
+      "bits do not hold; write push: float32" },
+    { "exchange: {every: 4}\nservers: 1\noptimizer: {rule: dcasgd}\n" DATA
+          MODEL,
+      "job.yaml:3:19: optimizer.rule: dcasgd corrects gradients at the "
+      "servers, "
+      "and with exchange.every or elastic none go there; write rule: sgd" },
+    { "exchange: {every: 4}\nservers: 1\noptimizer: {momentum_auto: "
+      "true}\n" DATA MODEL,
+      "optimizer.momentum_auto: true, but with exchange.every or elastic the "
+      "momentum is each group's own" },
+    { "exchange: {elastic: 0.5}\nservers: 1\noptimizer: {staleness: inverse}"
+      "\n" DATA MODEL,
+      "optimizer.staleness: inverse lowers the rate of late gradients" },
+    { "exchange: {every: 2, lag: 1}\nservers: 1\n" DATA MODEL,
+      "exchange.lag: 1, but with exchange.every or elastic a group goes on" },
+    { "exchange: {elastic: 1}\nservers: 1\n" DATA MODEL,
+      "exchange.elastic: '1' is too large; 0 to 0.9" },
     { "optimizer: {rule: lars}\n" DATA MODEL,
       "job.yaml:1:19: optimizer.rule: lars and lamb measure whole layers; "
       "write exchange: {placement: layer}" },

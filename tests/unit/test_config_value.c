@@ -231,7 +231,8 @@ static const struct {
     { "policy: asynch", "job.yaml:3:9: policy: 'asynch' is none of async, "
                         "bounded, sync; did you mean async?" },
     { "optimizer: {rule: Adam}", "'Adam' is none of sgd, nesterov, adam, "
-                                 "adamw, lars, lamb; did you mean adam?" },
+                                 "adamw, lars, lamb, dcasgd, dcasgd_a; "
+                                 "did you mean adam?" },
     { "optimizer: {rule: lion}", "'lion' is none of sgd, nesterov, adam, "
                                  "adamw, lars, lamb" },
     { "optimizer: {rule: [sgd]}", "a list stands where one value is wanted "

@@ -175,6 +175,22 @@ START_TEST(a_rule_that_compensates_keeps_a_copy_a_group_where_there_is_a_delay)
 }
 END_TEST
 
+#define LOCAL HEAD NET "servers: 1\ngroups: 2\noptimizer: {rule: adam}\n"
+
+START_TEST(with_local_steps_the_state_is_the_workers)
+{
+    const coh_memory_plan every =
+        count(LOCAL "exchange: {every: 4, block: 65536}\n", 3, 0);
+    const coh_memory_plan elastic =
+        count(LOCAL "exchange: {elastic: 0.5, block: 65536}\n", 3, 0);
+
+    ck_assert_int_eq(every.worker.optimizer, (2 + 1) * 4 * PARAMETERS);
+    ck_assert_int_eq(elastic.worker.optimizer, 2 * 4 * PARAMETERS);
+    ck_assert_int_eq(every.server.optimizer, 0);
+    ck_assert_int_eq(elastic.server.optimizer, 0);
+}
+END_TEST
+
 /* Policy sync holds all pushes of a group, and with whole layers a server may
  * have few large blocks or many small ones. */
 START_TEST(pushes_that_are_held_take_what_each_server_owns)
@@ -303,6 +319,7 @@ static Suite *suite(void)
     tcase_add_test(
         core,
         a_rule_that_compensates_keeps_a_copy_a_group_where_there_is_a_delay);
+    tcase_add_test(core, with_local_steps_the_state_is_the_workers);
     tcase_add_test(core, pushes_that_are_held_take_what_each_server_owns);
     tcase_add_test(core, images_are_read_ahead_for_training_and_evaluation);
     tcase_add_test(core, a_group_holds_copies_of_what_it_adds_up);

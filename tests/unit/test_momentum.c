@@ -115,6 +115,18 @@ START_TEST(many_groups_with_a_high_momentum_are_warned_of)
 }
 END_TEST
 
+/* Each group has momentum and weights of its own. */
+START_TEST(groups_with_local_steps_imply_no_momentum)
+{
+    coh_config *config = config_of(DATA MODEL "groups: 8\nservers: 1\n"
+                                              "exchange: {every: 4}\n");
+
+    ck_assert_double_eq(coh_momentum_of(config).implied, 0);
+    ck_assert(!coh_momentum_warn(config, text));
+    coh_config_destroy(&config);
+}
+END_TEST
+
 static Suite *momentum_suite(void)
 {
     Suite *suite = suite_create("momentum");
@@ -127,6 +139,7 @@ static Suite *momentum_suite(void)
     tcase_add_test(core, auto_tells_what_it_made);
     tcase_add_loop_test(core, many_groups_with_a_high_momentum_are_warned_of, 0,
                         WARNINGS);
+    tcase_add_test(core, groups_with_local_steps_imply_no_momentum);
     suite_add_tcase(suite, core);
     return suite;
 }

@@ -36,6 +36,7 @@ typedef struct game {
     bool is_in[GROUPS_MAX];    /* takes part, as pace.h says */
     int64_t lead;              /* the greatest when a step began */
     int64_t begun[GROUPS_MAX]; /* sync: the last step it pushed, and 1 */
+    bool is_apart[GROUPS_MAX]; /* sync: has updates that it did not send */
     bool is_released;          /* sync: nobody waits for a group any more */
     int evaluation_moves;      /* an evaluation takes that many, and 1 */
     int moves_left;            /* of the one under way */
@@ -119,10 +120,11 @@ static void begin_oldest(game *g, int group)
     }
 }
 
-/* Sync: a step ends when all who take it have pushed. */
+/* Sync: a step that exchanges ends when all who take it have pushed. */
 static bool can_end(const game *g, const coh_grant *grant)
 {
-    if (g->rules.policy != COH_POLICY_SYNC || g->is_released)
+    if (g->rules.policy != COH_POLICY_SYNC || g->is_released ||
+        !grant->exchange)
         return true;
     for (int i = 0; i < grant->groups; i++) {
         if (g->begun[i] <= grant->step)
@@ -155,12 +157,26 @@ static void hear_train(game *g, const coh_grant *grant)
     t->saved_after_last_train = false;
 }
 
+/* Sync: who saves, evaluates or ends, has sent what it did. */
+static void expect_together(const game *g)
+{
+    for (int i = 0; i < g->rules.groups && !g->is_released; i++)
+        ck_assert(!g->is_apart[i]);
+}
+
 static void hear(game *g, int group, const coh_grant *grant)
 {
     tale *t = &g->tale;
 
     ck_assert(!coh_registrar_must_save(g->registrar));
     ck_assert(g->is_ready[group] && !g->is_stopped[group]);
+    if (grant->kind == COH_GRANT_TRAIN)
+        g->is_apart[group] =
+            g->rules.policy == COH_POLICY_SYNC && !grant->exchange;
+    else if (grant->kind == COH_GRANT_EVALUATE) /* others have it to come */
+        ck_assert(!g->is_apart[group] || g->is_released);
+    else
+        expect_together(g);
     if (grant->kind == COH_GRANT_STOP) {
         ck_assert_int_eq(outstanding(g), 0);
         g->is_stopped[group] = true;
@@ -187,6 +203,7 @@ static void serve(game *g)
     coh_grant grant;
 
     if (coh_registrar_must_save(g->registrar)) {
+        expect_together(g);
         for (int i = 0; i < g->rules.groups; i++) {
             ck_assert(!coh_registrar_next(g->registrar, i, &grant));
             ck_assert_int_eq(g->nheld[i], 0);
@@ -663,6 +680,7 @@ START_TEST(a_run_of_any_shape_ends)
         .test_covers = draw(g, 2) == 0,
     };
     rules.total_samples = draw(g, 2000);
+    rules.every = draw(g, 3) * draw(g, 7);
     const int64_t event = 1 + draw(g, 400);
     const coh_status what[] = { COH_OK, COH_STOPPED, COH_E_DATA };
     const coh_status status = what[draw(g, 3)];
@@ -843,6 +861,49 @@ START_TEST(under_sync_all_groups_are_on_the_newest_weights_together)
 }
 END_TEST
 
+/* Each third piece and the last one, in every group alike; evaluations and saves
+ * wait for those. */
+START_TEST(under_sync_all_groups_exchange_in_the_same_steps)
+{
+    coh_registrar_rules rules = usual(_i);
+    rules.policy = COH_POLICY_SYNC;
+    rules.every = 3;
+    game *g = begin(&rules, NULL, (uint64_t)_i);
+
+    g->evaluation_moves = 20;
+    play_out(g);
+    ck_assert_int_eq(used_once(g), rules.total_samples);
+    ck_assert_int_gt(g->tale.nsaves, 3);
+    ck_assert_int_gt(g->tale.nevaluate, 3);
+    const int64_t last = g->tale.train[g->tale.ntrain - 1].step;
+    for (int64_t i = 0; i < g->tale.ntrain; i++) {
+        const coh_grant *it = &g->tale.train[i];
+        ck_assert_int_eq(it->exchange != 0,
+                         it->step % 3 == 2 || it->step == last);
+    }
+}
+END_TEST
+
+/* The steps that some have made by then are not lost. */
+START_TEST(under_sync_a_stop_waits_for_the_next_exchange)
+{
+    coh_registrar_rules rules = usual(4);
+    rules.policy = COH_POLICY_SYNC;
+    rules.every = 5;
+    game *g = begin(&rules, NULL, (uint64_t)_i);
+
+    play(g, 40 + 7 * _i);
+    const int64_t before = coh_registrar_progress(g->registrar).steps;
+    coh_registrar_stop(g->registrar, COH_STOPPED);
+    play_out(g);
+    ck_assert_int_eq(g->tale.end, COH_STOPPED);
+    ck_assert_int_eq(used_once(g), g->tale.save_samples[g->tale.nsaves - 1]);
+    const coh_grant *last = &g->tale.train[g->tale.ntrain - 1];
+    ck_assert(last->exchange);
+    ck_assert_int_lt(last->step + 1, before + rules.every);
+}
+END_TEST
+
 START_TEST(under_sync_a_stop_lets_all_finish_the_step_that_one_began)
 {
     coh_registrar_rules rules = usual(4);
@@ -890,6 +951,10 @@ static Suite *registrar_suite(void)
         sync, under_sync_all_groups_are_on_the_newest_weights_together, 1, 9);
     tcase_add_loop_test(
         sync, under_sync_a_stop_lets_all_finish_the_step_that_one_began, 0, 30);
+    tcase_add_loop_test(sync, under_sync_all_groups_exchange_in_the_same_steps,
+                        2, FEW + 1);
+    tcase_add_loop_test(sync, under_sync_a_stop_waits_for_the_next_exchange, 0,
+                        30);
     suite_add_tcase(suite, sync);
 
     TCase *ends = tcase_create("ends");

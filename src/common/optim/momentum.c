@@ -5,12 +5,16 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "common/optim/rule.h"
+
 static const int64_t many_groups = 4;
 static const double high_momentum = 0.5;
 
-/* Groups whose updates are applied each for itself. */
+/* Groups whose gradients are applied each for itself, to the same weights. */
 static int64_t groups_apart(const coh_config *config)
 {
+    if (coh_rule_is_local(config))
+        return 1;
     switch ((coh_policy_kind)config->policy) {
     case COH_POLICY_ASYNC:
     case COH_POLICY_BOUNDED:

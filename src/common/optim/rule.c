@@ -22,6 +22,26 @@ coh_rule coh_rule_of(const coh_config *config)
     };
 }
 
+bool coh_rule_is_local(const coh_config *config)
+{
+    return config->exchange.every > 1 || config->exchange.elastic > 0;
+}
+
+coh_rule coh_rule_of_servers(const coh_config *config)
+{
+    if (!coh_rule_is_local(config))
+        return coh_rule_of(config);
+    return (coh_rule){
+        .kind = config->exchange.elastic > 0 ? COH_RULE_ELASTIC : COH_RULE_ADD,
+        .elastic = (float)config->exchange.elastic,
+    };
+}
+
+bool coh_rule_takes_weights(const coh_rule *self)
+{
+    return self->kind == COH_RULE_ADD || self->kind == COH_RULE_ELASTIC;
+}
+
 bool coh_rule_takes_layers(const coh_config *config)
 {
     return config->optimizer.rule == COH_RULE_LARS ||
@@ -35,6 +55,8 @@ bool coh_rule_compensates(const coh_rule *self)
 
 int coh_rule_slots(const coh_rule *self)
 {
+    if (coh_rule_takes_weights(self))
+        return 0;
     return self->kind == COH_RULE_ADAM || self->kind == COH_RULE_ADAMW ||
                    self->kind == COH_RULE_LAMB ||
                    self->kind == COH_RULE_DCASGD_A
@@ -234,6 +256,12 @@ void coh_rule_apply(const coh_rule *self, float rate, int64_t t, int64_t n,
         return;
     case COH_RULE_LAMB:
         apply_lamb(self, rate, t, n, gradient, scale, w, slots[0], slots[1]);
+        return;
+    case COH_RULE_ADD:
+        walk(-scale, n, gradient, w);
+        return;
+    case COH_RULE_ELASTIC:
+        coh_rule_average(1 - self->elastic, n, gradient, scale, w);
         return;
     }
 }

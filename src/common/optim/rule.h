@@ -36,7 +36,14 @@
  *     s = m s + (1 - m) d d          lambda / sqrt(s + epsilon) instead of lambda
  * one s for all groups (the authors' program keeps one a worker). Momentum and
  * weight decay, which the paper's formula has not, see the corrected gradient.
- * A running statistic (statistics.h), under any rule; g without weight decay:
+ * Where the groups update weights of their own (exchange.every, elastic), the
+ * servers have no slots, and take running statistics as all else. g is the mean
+ * of what groups send: COH_RULE_ADD, how their weights changed,
+ *     w = w + g
+ * or COH_RULE_ELASTIC, their weights (Zhang, Choromanska and LeCun, arXiv
+ * 1412.6651, Algorithm 1: the centre's half of it; the group's: local.h):
+ *     w = w + elastic (g - w)
+ * A running statistic (statistics.h), under any other rule; g without weight decay:
  *     w = momentum w + (1 - momentum) g
  */
 #ifndef COH_COMMON_OPTIM_RULE_H
@@ -50,12 +57,22 @@
 typedef struct coh_rule {
     coh_rule_kind kind;
     float momentum, trust, compensation, beta1, beta2, epsilon, weight_decay;
+    float elastic;
 } coh_rule;
 
 enum { COH_SLOTS_MAX = 2 };
 
 /* Its momentum is that of momentum.h. */
 coh_rule coh_rule_of(const coh_config *config);
+
+/* Do groups update weights of their own, and servers only bring them together? */
+bool coh_rule_is_local(const coh_config *config);
+
+/* What servers do: the same as coh_rule_of(), but for that. */
+coh_rule coh_rule_of_servers(const coh_config *config);
+
+/* Does it take weights or their change, not a gradient? */
+bool coh_rule_takes_weights(const coh_rule *self);
 
 /* Are a layer's parameters updated as one: must a block be a whole layer? */
 bool coh_rule_takes_layers(const coh_config *config);
@@ -65,7 +82,7 @@ bool coh_rule_takes_layers(const coh_config *config);
 bool coh_rule_compensates(const coh_rule *self);
 
 /* How many floats of state a parameter has: 1, or 2 for the three of Adam's
- * kind and dcasgd_a. */
+ * kind and dcasgd_a, or 0 if it takes weights. */
 int coh_rule_slots(const coh_rule *self);
 
 /* One update of w[n] and slots[i][n] by gradient[n] x scale. t counts the

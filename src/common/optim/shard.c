@@ -129,7 +129,7 @@ void coh_shard_apply_late(coh_shard *self, int64_t block, const float *gradient,
         float *slots[COH_SLOTS_MAX] = { 0 };
         for (int i = 0; i < coh_shard_nslots(self); i++)
             slots[i] = self->slots[i] + own;
-        if (statistic != NULL)
+        if (statistic != NULL && !coh_rule_takes_weights(&self->rule))
             coh_rule_average((float)statistic->momentum, n, g, scale, w);
         else if (seen != NULL)
             coh_rule_apply_late(&self->rule, rate, version, n, g, scale,
