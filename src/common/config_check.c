@@ -128,6 +128,21 @@ static void check_update(coh_reader *self)
                "all, or servers: 0");
 }
 
+/* A server compares with the weights it last sent: with a lag the gradient is of
+ * those before. */
+static void check_lag(coh_reader *self)
+{
+    const coh_config *config = self->config;
+    const bool compensates = config->optimizer.rule == COH_RULE_DCASGD ||
+                             config->optimizer.rule == COH_RULE_DCASGD_A;
+
+    if (config->exchange.lag > 0 && compensates &&
+        is_sound(self, AT(exchange.lag)) && is_sound(self, AT(optimizer.rule)))
+        refuse(self, AT(exchange.lag), 0,
+               "1, but dcasgd needs gradients of the weights that were last "
+               "sent; write lag: 0, or another optimizer.rule");
+}
+
 /* What optimizer.rule can be combined with: the table of docs/rules.md. */
 static void check_rule(coh_reader *self)
 {
@@ -307,6 +322,7 @@ void coh_config_check(coh_reader *reader)
     check_clip(reader);
     check_update(reader);
     check_local(reader);
+    check_lag(reader);
     check_run(reader);
     check_data(reader);
     check_select(reader);

@@ -272,6 +272,9 @@ static const struct {
           MODEL,
       "job.yaml:4:24: optimizer.clip_norm: no group knows the norm of the sum "
       "that policy: sync makes of all; write clip_norm: 0, or groups: 1" },
+    { "optimizer: {rule: dcasgd_a}\nexchange: {lag: 1}\n" DATA MODEL,
+      "job.yaml:2:17: exchange.lag: 1, but dcasgd needs gradients of the "
+      "weights that were last sent; write lag: 0" },
     { "servers: 1\nexchange: {update: owners}\n" DATA MODEL,
       "job.yaml:2:20: exchange.update: owners, but with servers these own all "
       "weights; write update: all, or servers: 0" },
