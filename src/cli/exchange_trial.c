@@ -11,6 +11,7 @@
 #include "server/inbox.h"
 #include "server/sent.h"
 #include "worker/exchange.h"
+#include "worker/sums.h"
 
 /* As many turns as fit into this time, within bounds: of a step of the exchange
  * alone, or of a few that compute, first without it. */

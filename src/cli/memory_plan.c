@@ -12,11 +12,11 @@
 #include "server/inbox.h"
 #include "server/sent.h"
 #include "worker/dataset.h"
-#include "worker/exchange.h"
 #include "worker/gradient.h"
 #include "worker/local.h"
 #include "worker/nn/measure.h"
 #include "worker/nn/net.h"
+#include "worker/sums.h"
 
 enum {
     FLOAT_BYTES = 4,

@@ -15,12 +15,11 @@
 #include "common/optim/squares.h"
 #include "common/xfer.h"
 #include "worker/local.h"
+#include "worker/sums.h"
 #include "worker/trips.h"
 
 typedef struct block {
     coh_range range;
-    int speaker; /* member that has the sum first */
-    coh_xfer *sum;
     int64_t version; /* of its weights, with servers */
     int64_t from;    /* of those that the gradient was calculated from */
 } block;
@@ -32,8 +31,9 @@ struct coh_exchange {
     const coh_statistics *statistics;
     coh_shard *shard; /* what is updated here; NULL: nothing */
     coh_trips *trips; /* blocks have owners, owned; NULL: all is updated here */
-    coh_local
-        *local; /* with servers, all is updated here too, owned; or NULL */
+    coh_local *local; /* local steps: servers, and all is updated here too;
+                         owned, or NULL */
+    coh_sums *sums;   /* owned */
     float *weights;
     float *landing;   /* [P] of a lag with servers, owned: where new weights
                          arrive; else NULL */
@@ -56,25 +56,16 @@ struct coh_exchange {
     bool is_aside;       /* between look() and go_on(): own weights are */
     int64_t pushes;      /* blocks, as servers count them */
     double squares;      /* of the gradients whose sums are made here */
-    int64_t ready;       /* gradients of blocks [ready, nblocks) are complete */
-    int64_t begun, made; /* sums of blocks [begun, nblocks), [made, nblocks) */
     int64_t arrived;     /* local: weights of blocks [0, arrived) are ours */
 
     coh_status status; /* the first failure of need() or have() */
     coh_err why;
 };
 
-/* Room for the blocks that are added up at a time. */
-static coh_status reserve(const coh_plan *plan, const coh_roles *roles,
-                          coh_err *err)
+/* Does every member update all weights? */
+static bool updates_all(const coh_exchange *self)
 {
-    const int many = plan->nblocks < COH_SUMS_AT_ONCE ? (int)plan->nblocks
-                                                      : COH_SUMS_AT_ONCE;
-
-    if (plan->group_size == 1)
-        return COH_OK;
-    return coh_team_reserve(roles->team, COH_LINE_SUMS, many,
-                            plan->block_count * (int64_t)sizeof(float), err);
+    return self->trips == NULL || self->local != NULL;
 }
 
 static coh_status make_trips(coh_exchange *self, const coh_config *config,
@@ -107,10 +98,8 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
         free(blocks);
         return coh_fail(err, COH_E_NOMEM, "no memory for the exchange");
     }
-    for (int64_t b = 0; b < plan->nblocks; b++) {
+    for (int64_t b = 0; b < plan->nblocks; b++)
         blocks[b].range = coh_plan_block(plan, b);
-        blocks[b].speaker = coh_plan_speaker(plan, b);
-    }
     *self = (coh_exchange){ .plan = plan,
                             .roles = roles,
                             .schedule = schedule,
@@ -125,12 +114,14 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
                             .arrived = plan->nblocks };
     /* Weights that are calculated with must not change meanwhile. */
     self->holds = self->most_norm > 0 || (self->lags && plan->owners == 0);
-    coh_status status = reserve(plan, roles, err);
-    if (status == COH_OK && plan->owners > 0)
+    coh_status status = COH_OK;
+    if (plan->owners > 0)
         status = make_trips(self, config, err);
     if (status == COH_OK && plan->servers > 0 && shard != NULL)
         status =
             coh_local_new(config, plan->parameters, weights, &self->local, err);
+    if (status == COH_OK)
+        status = coh_sums_new(plan, roles, updates_all(self), &self->sums, err);
     if (status != COH_OK) {
         coh_exchange_destroy(&self);
         return status;
@@ -143,6 +134,7 @@ void coh_exchange_destroy(coh_exchange **self)
 {
     if (*self == NULL)
         return;
+    coh_sums_destroy(&(*self)->sums);
     coh_trips_destroy(&(*self)->trips);
     free((*self)->landing);
     coh_local_destroy(&(*self)->local);
@@ -160,12 +152,6 @@ double coh_exchange_waited_s(const coh_exchange *self)
 static bool is_alone(const coh_exchange *self)
 {
     return self->plan->group_size == 1;
-}
-
-/* Does every member update all weights? */
-static bool updates_all(const coh_exchange *self)
-{
-    return self->trips == NULL || self->local != NULL;
 }
 
 /* --- weights on their way back ------------------------------------------- */
@@ -219,7 +205,7 @@ void coh_exchange_begin(coh_exchange *self, const coh_grant *grant,
     self->is_heard = self->is_void = self->is_back = false;
     self->pushes = 0;
     self->squares = 0;
-    self->ready = self->begun = self->made = self->nblocks;
+    coh_sums_begin(self->sums, gradient);
 }
 
 /* The group's parts decide whether anything is exchanged. */
@@ -234,20 +220,6 @@ static coh_status hear_parts(coh_exchange *self, coh_err *err)
         self->parts[2] > 0 ||
         (self->parts[0] <= 0 && self->grant.groups <= 1 && self->local == NULL);
     return status;
-}
-
-static void begin_sum(coh_exchange *self, block *it)
-{
-    float *gradient = self->gradient + it->range.first;
-
-    if (is_alone(self))
-        return;
-    it->sum =
-        updates_all(self)
-            ? coh_team_begin_sum(self->roles->team, COH_LINE_SUMS, it->speaker,
-                                 gradient, it->range.count)
-            : coh_team_begin_gather_sum(self->roles->team, COH_LINE_SUMS,
-                                        it->speaker, gradient, it->range.count);
 }
 
 static bool is_used_here(const coh_exchange *self, int64_t b)
@@ -339,27 +311,6 @@ static void use_all(coh_exchange *self, double norm)
     }
 }
 
-/* Begin sums whose gradients are complete, a few at a time, and take those that
- * are made, in that order. `all`: wait for them. */
-static coh_status sum_up(coh_exchange *self, bool all, coh_err *err)
-{
-    for (;;) {
-        while (self->begun > self->ready &&
-               self->made - self->begun < COH_SUMS_AT_ONCE)
-            begin_sum(self, &self->blocks[--self->begun]);
-        if (self->made == self->begun)
-            return COH_OK;
-        block *it = &self->blocks[self->made - 1];
-        if (!all && it->sum != NULL && !coh_xfer_test(it->sum))
-            return COH_OK;
-        const coh_status status =
-            coh_xfer_wait(&it->sum, &self->wait, "a gradient sum", err);
-        if (status != COH_OK)
-            return status;
-        take_sum(self, --self->made);
-    }
-}
-
 /* Gradients are complete from parameter `first` on. */
 static coh_status take_gradients(coh_exchange *self, int64_t first, bool all,
                                  coh_err *err)
@@ -372,10 +323,13 @@ static coh_status take_gradients(coh_exchange *self, int64_t first, bool all,
         status = hear_parts(self, err);
     if (status != COH_OK || self->is_void)
         return status;
-    while (self->ready > 0 &&
-           self->blocks[self->ready - 1].range.first >= first)
-        self->ready--;
-    return sum_up(self, all, err);
+    coh_sums_ready(self->sums, first);
+    for (int64_t b = 0; b >= 0 && status == COH_OK;) {
+        status = coh_sums_next(self->sums, all, &self->wait, &b, err);
+        if (status == COH_OK && b >= 0)
+            take_sum(self, b);
+    }
+    return status;
 }
 
 /* The weights that travel are not those that are calculated with: see how they
@@ -389,7 +343,7 @@ static coh_status look(coh_exchange *self, coh_err *err)
     if (status != COH_OK || self->trips == NULL)
         return status;
     if (self->is_open && self->is_heard && !self->is_void && !self->holds &&
-        !self->is_back && self->made == 0) {
+        !self->is_back && coh_sums_done(self->sums)) {
         self->is_back = true;
         return coh_trips_back(self->trips, err);
     }

@@ -50,11 +50,6 @@
 
 typedef struct coh_exchange coh_exchange;
 
-/* Blocks that a group adds up at a time: MPI holds a copy or two of each
- * (without this limit, measured with MPICH 4.0: twice the parameters), a team of
- * our own has room for one. */
-enum { COH_SUMS_AT_ONCE = 16 };
-
 /* statistics of the model, weights[P] and shard are borrowed. The shard is what
  * this member updates: NULL with servers, but all with local steps; the blocks
  * it owns (NULL: none); or all. Of all, weights are its values. Fails with
