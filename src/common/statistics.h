@@ -14,6 +14,8 @@
  * weights it was calculated from. A true gradient, w - mean at that version,
  * would not do: applied s updates late with momentum 0.9 it swings, and makes
  * variances negative, from s = 4 on, and grows without end from s = 16 on.
+ * Nor would the sum of what groups changed in steps of their own
+ * (exchange.every): those send their values instead, which replace the old ones.
  *
  * Pure: no MPI.   Threads: any.
  */

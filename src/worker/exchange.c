@@ -118,8 +118,8 @@ coh_status coh_exchange_new(const coh_config *config, const coh_plan *plan,
     if (plan->owners > 0)
         status = make_trips(self, config, err);
     if (status == COH_OK && plan->servers > 0 && shard != NULL)
-        status =
-            coh_local_new(config, plan->parameters, weights, &self->local, err);
+        status = coh_local_new(config, statistics, plan->parameters, weights,
+                               &self->local, err);
     if (status == COH_OK)
         status = coh_sums_new(plan, roles, updates_all(self), &self->sums, err);
     if (status != COH_OK) {

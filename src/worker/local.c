@@ -10,6 +10,7 @@
 #include "common/simd.h"
 
 struct coh_local {
+    const coh_statistics *statistics;
     float *weights;
     float *gradient; /* of the last step; NULL: there was none */
     float *start;    /* [P], owned: the servers' weights; NULL if elastic */
@@ -27,14 +28,16 @@ int64_t coh_local_floats(const coh_config *config, int64_t parameters)
                : 0;
 }
 
-coh_status coh_local_new(const coh_config *config, int64_t parameters,
+coh_status coh_local_new(const coh_config *config,
+                         const coh_statistics *statistics, int64_t parameters,
                          float *weights, coh_local **out, coh_err *err)
 {
     const int64_t floats = coh_local_floats(config, parameters);
     coh_local *self = calloc(1, sizeof *self);
 
     if (self != NULL) {
-        *self = (coh_local){ .weights = weights,
+        *self = (coh_local){ .statistics = statistics,
+                             .weights = weights,
                              .parameters = parameters,
                              .every = config->exchange.every,
                              .elastic = (float)config->exchange.elastic };
@@ -92,6 +95,13 @@ COH_SIMD static void take_change(int64_t n, float scale,
         out[i] = scale * (now[i] - before[i]);
 }
 
+COH_SIMD static void take_values(int64_t n, float scale,
+                                 const float *restrict now, float *restrict out)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = scale * now[i];
+}
+
 double coh_local_weight(const coh_local *self, double weight)
 {
     return self->is_sync ? self->weight + weight : 1;
@@ -99,14 +109,23 @@ double coh_local_weight(const coh_local *self, double weight)
 
 void coh_local_fill(coh_local *self, coh_range range, double weight)
 {
-    float *out = self->gradient + range.first;
-    const float *now = self->weights + range.first;
+    const float scale = (float)coh_local_weight(self, weight);
+    const int64_t end = range.first + range.count;
+    const coh_statistic *statistic;
 
-    if (self->start == NULL)
-        memcpy(out, now, (size_t)range.count * sizeof(float));
-    else
-        take_change(range.count, (float)coh_local_weight(self, weight), now,
-                    self->start + range.first, out);
+    if (self->start == NULL) {
+        memcpy(self->gradient + range.first, self->weights + range.first,
+               (size_t)range.count * sizeof(float));
+        return;
+    }
+    for (int64_t at = range.first, n; at < end; at += n) {
+        n = coh_statistics_run(self->statistics, at, end, &statistic);
+        if (statistic != NULL)
+            take_values(n, scale, self->weights + at, self->gradient + at);
+        else
+            take_change(n, scale, self->weights + at, self->start + at,
+                        self->gradient + at);
+    }
 }
 
 void coh_local_end(coh_local *self, double weight)

@@ -7,7 +7,9 @@
  * group's weights, c the servers'.
  *
  * every k    What is sent is how x changed since c came: the servers add it,
- *            and x becomes the new c. With policy sync, which is then the
+ *            and x becomes the new c. Of running statistics (statistics.h) x
+ *            itself is sent, and becomes c: changes of several groups, added
+ *            up, would make variances negative. With policy sync, which is then the
  *            averaging of models (McMahan et al., arXiv 1602.05629), groups
  *            count by the samples of these steps. Without it, this is Downpour
  *            SGD's n_push = n_fetch = k (Dean et al. 2012), with the group's
@@ -29,12 +31,14 @@
 
 #include "common/config.h"
 #include "common/plan.h"
+#include "common/statistics.h"
 #include "common/wire.h"
 
 typedef struct coh_local coh_local;
 
-/* Fails with COH_E_NOMEM. */
-coh_status coh_local_new(const coh_config *config, int64_t parameters,
+/* statistics of the model and weights are borrowed. Fails with COH_E_NOMEM. */
+coh_status coh_local_new(const coh_config *config,
+                         const coh_statistics *statistics, int64_t parameters,
                          float *weights, coh_local **out, coh_err *err);
 void coh_local_destroy(coh_local **self);
 

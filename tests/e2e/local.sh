@@ -50,6 +50,10 @@ one adam 1e-5 2 --set optimizer.rule=adam --set optimizer.rate=0.003
 one many 1e-5 3 --set train.accumulate=2 --set optimizer.clip_norm=0.5 \
     --set exchange.collectives=own
 config=$here/batch_norm.yaml one norm 1e-5 2 --set train.epochs=1
+# Changes of several groups added up would make running variances negative.
+config=$here/batch_norm.yaml served norms 5 --set groups=4 --set exchange.every=20 \
+    --set optimizer.momentum=0
+falls norms
 [ "$(field plain.1000 pushes)" -lt "$(field plain.1 pushes)" ] ||
     is "every 1000: pushes" "$(field plain.1000 pushes)" fewer
 

@@ -68,8 +68,9 @@ static void make(const char *text)
         ck_assert_int_eq(
             coh_shard_new(&plan, -1, &rule, &none, &it->shard, &err), COH_OK);
         coh_shard_load(it->shard, first);
-        ck_assert_int_eq(coh_local_new(config, N, coh_shard_values(it->shard),
-                                       &it->local, &err),
+        ck_assert_int_eq(coh_local_new(config, &none, N,
+                                       coh_shard_values(it->shard), &it->local,
+                                       &err),
                          COH_OK);
         memcpy(it->x, c, sizeof c);
     }
@@ -302,26 +303,72 @@ START_TEST(elastic_weights_are_as_they_were_after_the_centre_was_measured)
 }
 END_TEST
 
-/* Statistics of servers are what groups say, like all else. */
-START_TEST(servers_take_running_statistics_as_they_take_weights)
+static coh_statistic one = { 2, 5, 0.75 };
+static const coh_statistics some = { 1, &one };
+
+static bool is_statistic(int i)
 {
-    coh_statistic one = { 2, 5, 0.75 };
-    const coh_statistics some = { 1, &one };
+    return i >= one.first && i < one.first + one.count;
+}
+
+/* Both groups brought a variance of 1 down to 0.25, from the same 1: with the
+ * sum of changes it would be -0.5. */
+START_TEST(a_groups_running_statistics_replace_those_of_servers)
+{
+    const coh_grant grant = { .groups = 1, .exchange = 1 };
+    const coh_range range = coh_plan_block(&plan, 0);
     const coh_rule add = { .kind = COH_RULE_ADD };
-    float values[N], change[BLOCK];
+    float start[N], w[N], sent[N];
+    coh_shard *shard = NULL;
+    coh_local *local = NULL;
+
+    err = COH_ERR_INIT;
+    config = config_of(HEAD "exchange: {every: 3}\n");
+    for (int i = 0; i < N; i++)
+        start[i] = 1;
+    ck_assert_int_eq(coh_shard_new(&plan, 0, &add, &some, &shard, &err),
+                     COH_OK);
+    coh_shard_load(shard, start);
+    for (int g = 0; g < GROUPS; g++) {
+        memcpy(w, start, sizeof w);
+        ck_assert_int_eq(coh_local_new(config, &some, N, w, &local, &err),
+                         COH_OK);
+        coh_local_begin(local, &grant, sent);
+        coh_local_keep(local, range);
+        for (int i = 0; i < BLOCK; i++)
+            w[i] = 0.25f;
+        coh_local_fill(local, range, 8);
+        coh_shard_apply(shard, 0, sent, coh_local_weight(local, 8), rate);
+        coh_local_destroy(&local);
+    }
+    for (int i = 0; i < BLOCK; i++)
+        ck_assert_float_eq(coh_shard_values(shard)[i],
+                           is_statistic(i) ? 0.25f : -0.5f);
+    coh_shard_destroy(&shard);
+    coh_config_destroy(&config);
+}
+END_TEST
+
+/* Elastic servers move towards statistics as they do towards weights; g is a
+ * sum over 2. */
+START_TEST(elastic_servers_take_statistics_as_weights)
+{
+    const coh_rule elastic = { .kind = COH_RULE_ELASTIC, .elastic = 0.5f };
+    float values[N], theirs[BLOCK];
     coh_shard *shard = NULL;
 
     err = COH_ERR_INIT;
     for (int i = 0; i < N; i++)
         values[i] = (float)i;
     for (int i = 0; i < BLOCK; i++)
-        change[i] = 4;
-    ck_assert_int_eq(coh_shard_new(&plan, 0, &add, &some, &shard, &err),
+        theirs[i] = 8;
+    ck_assert_int_eq(coh_shard_new(&plan, 0, &elastic, &some, &shard, &err),
                      COH_OK);
     coh_shard_load(shard, values);
-    coh_shard_apply(shard, 0, change, 2, rate);
+    coh_shard_apply(shard, 0, theirs, 2, rate);
     for (int i = 0; i < BLOCK; i++)
-        ck_assert_float_eq(coh_shard_values(shard)[i], values[i] + 2);
+        ck_assert_float_eq(coh_shard_values(shard)[i],
+                           0.5f * (values[i] + 4));
     coh_shard_destroy(&shard);
 }
 END_TEST
@@ -338,7 +385,8 @@ static Suite *local_suite(void)
         core, elastic_weights_and_centre_move_towards_each_other, 0, 2);
     tcase_add_test(
         core, elastic_weights_are_as_they_were_after_the_centre_was_measured);
-    tcase_add_test(core, servers_take_running_statistics_as_they_take_weights);
+    tcase_add_test(core, a_groups_running_statistics_replace_those_of_servers);
+    tcase_add_test(core, elastic_servers_take_statistics_as_weights);
     suite_add_tcase(suite, core);
     return suite;
 }

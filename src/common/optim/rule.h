@@ -37,11 +37,12 @@
  * one s for all groups (the authors' program keeps one a worker). Momentum and
  * weight decay, which the paper's formula has not, see the corrected gradient.
  * Where the groups update weights of their own (exchange.every, elastic), the
- * servers have no slots, and take running statistics as all else. g is the mean
- * of what groups send: COH_RULE_ADD, how their weights changed,
- *     w = w + g
+ * servers have no slots. g is the mean of what groups send: COH_RULE_ADD, how
+ * their weights changed, but of running statistics their values,
+ *     w = w + g                       w = g
  * or COH_RULE_ELASTIC, their weights (Zhang, Choromanska and LeCun, arXiv
- * 1412.6651, Algorithm 1: the centre's half of it; the group's: local.h):
+ * 1412.6651, Algorithm 1: the centre's half of it; the group's: local.h),
+ * statistics like all else:
  *     w = w + elastic (g - w)
  * A running statistic (statistics.h), under any other rule; g without weight decay:
  *     w = momentum w + (1 - momentum) g

@@ -109,6 +109,12 @@ void coh_shard_apply(coh_shard *self, int64_t block, const float *gradient,
     coh_shard_apply_late(self, block, gradient, NULL, weight, rate);
 }
 
+/* Of a statistic's values, not of what was measured, nothing old is left. */
+static float momentum_of(const coh_shard *self, const coh_statistic *statistic)
+{
+    return self->rule.kind == COH_RULE_ADD ? 0 : (float)statistic->momentum;
+}
+
 void coh_shard_apply_late(coh_shard *self, int64_t block, const float *gradient,
                           const float *seen, double weight, float rate)
 {
@@ -129,8 +135,8 @@ void coh_shard_apply_late(coh_shard *self, int64_t block, const float *gradient,
         float *slots[COH_SLOTS_MAX] = { 0 };
         for (int i = 0; i < coh_shard_nslots(self); i++)
             slots[i] = self->slots[i] + own;
-        if (statistic != NULL && !coh_rule_takes_weights(&self->rule))
-            coh_rule_average((float)statistic->momentum, n, g, scale, w);
+        if (statistic != NULL && self->rule.kind != COH_RULE_ELASTIC)
+            coh_rule_average(momentum_of(self, statistic), n, g, scale, w);
         else if (seen != NULL)
             coh_rule_apply_late(&self->rule, rate, version, n, g, scale,
                                 seen + from, w, slots);

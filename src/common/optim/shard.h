@@ -35,7 +35,8 @@ void coh_shard_load(coh_shard *self, const float *values);
 /* Apply the gradient of block `block` (a global number that it owns), given as
  * a sum over `weight` samples; its version goes up by 1. weight > 0. Running
  * statistics have an update of their own (rule.h); their slots stay zero. A rule
- * that takes weights is given those, or their change, as if it were a gradient. */
+ * that takes weights is given those, or their change, as if it were a gradient;
+ * of statistics always their values. */
 void coh_shard_apply(coh_shard *self, int64_t block, const float *gradient,
                      double weight, float rate);
 
