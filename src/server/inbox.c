@@ -42,7 +42,9 @@ struct coh_inbox {
     coh_sent *sent;       /* owned; NULL: the rule does not compensate */
     double timeout_s;
     bool is_released;
-    bool copies;         /* answers are copies of the weights */
+    bool copies;     /* answers are copies of the weights */
+    bool is_elastic; /* a group derives its own move from the answer: that must
+                        not hold another's, too */
     int64_t depth, room; /* of a corner; of a parcel */
     int ncorners;        /* speakers of all groups */
     corner *corners;     /* [ncorners], owned */
@@ -159,6 +161,7 @@ coh_status coh_inbox_new(const coh_config *config, const coh_plan *plan,
                          .timeout_s = config->exchange.timeout,
                          .copies = (plan->groups > 1 && !gathers) ||
                                    config->exchange.reply != COH_WIRE_FLOAT32,
+                         .is_elastic = config->exchange.elastic > 0,
                          .depth = depth_of(config, plan, roles->mine.server),
                          .room = room_of(plan, roles->mine.server) };
     self->ncorners = plan->groups * plan->speakers;
@@ -364,17 +367,27 @@ static void answer_corner(coh_inbox *self, corner *c)
         answer(self, c, parcel_of(self, c, c->answered++));
 }
 
+/* Those from `first` on, before `end`, once their updates are made. */
+static void answer_corners(coh_inbox *self, int first, int end)
+{
+    coh_updates_run(self->updates);
+    for (int i = first; i < end; i++)
+        answer_corner(self, &self->corners[i]);
+}
+
 coh_status coh_inbox_poll(coh_inbox *self, bool *any, coh_err *err)
 {
     const double begin_s = coh_clock_now_s();
     coh_status status = COH_OK;
     bool found = false;
 
-    for (int i = 0; i < self->ncorners && status == COH_OK; i++)
+    for (int i = 0; i < self->ncorners && status == COH_OK; i++) {
         status = poll_corner(self, &self->corners[i], &found, err);
-    coh_updates_run(self->updates);
-    for (int i = 0; i < self->ncorners && status == COH_OK; i++)
-        answer_corner(self, &self->corners[i]);
+        if (self->is_elastic && status == COH_OK)
+            answer_corners(self, i, i + 1);
+    }
+    if (status == COH_OK)
+        answer_corners(self, 0, self->ncorners);
     if (found)
         self->busy_s += coh_clock_now_s() - begin_s;
     *any = *any || found;

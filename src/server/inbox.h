@@ -8,7 +8,8 @@
  * Gradients arrive as exchange.push says, and are float32 from there on;
  * weights are float32, and made narrow for an answer that is to be (narrow.h).
  *
- * Policy async, bounded: a push is applied when it arrives.
+ * Policy async, bounded: a push is applied when it arrives; the answer may hold
+ * what others pushed meanwhile, but not with exchange.elastic (local.h).
  * Policy sync: it is held until those of all groups have come (gather.h).
  *
  *     new -> { poll | release }* -> destroy

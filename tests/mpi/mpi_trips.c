@@ -4,6 +4,7 @@
 #include "worker/trips.h"
 
 #include <float.h>
+#include <stdlib.h>
 
 #include "common/memory.h"
 #include "common/mpi_check.h"
@@ -49,7 +50,7 @@ static void begin(const char *policy, const char *more)
     status = coh_plan_make(config, &model, size, &plan, &err);
     coh_roles_init(&roles, MPI_COMM_WORLD, &plan, COH_COLLECTIVES_MPI);
     schedule = coh_schedule_of(config, 1000, 1);
-    const coh_rule rule = coh_rule_of(config);
+    const coh_rule rule = coh_rule_of_servers(config);
     if (!roles.mine.is_server) {
         status = coh_trips_new(config, &plan, &roles, weights, &trips, &err);
         return;
@@ -251,6 +252,39 @@ START_TEST(what_overflows_on_its_way_is_counted_at_the_server)
 }
 END_TEST
 
+/* Pushes of one block that arrive together: each group's answer is of its own
+ * move, not of another's too. */
+START_TEST(elastic_groups_are_answered_between_two_moves)
+{
+    enum { TURNS = 10 };
+    int64_t versions[TURNS];
+    int64_t *all = calloc((size_t)size * TURNS, sizeof *all);
+
+    ck_assert_ptr_nonnull(all);
+    if (size == 1) {
+        free(all);
+        return;
+    }
+    begin("async", "elastic: 0.25");
+    pull(false);
+    for (int t = 0; t < TURNS; t++) {
+        push();
+        versions[t] = trips != NULL ? coh_trips_version(trips, 1) : 0;
+    }
+    COH_MPI(MPI_Allgather(versions, TURNS, MPI_INT64_T, all, TURNS, MPI_INT64_T,
+                          MPI_COMM_WORLD));
+    end();
+    ck_assert_msg(status == COH_OK, "%s", err.text);
+    for (int t = 0; t < TURNS; t++) {
+        int64_t sum = 0; /* 1 + 2 + .. + groups, and what was before */
+        for (int r = 0; r < size; r++)
+            sum += all[r * TURNS + t];
+        ck_assert_int_eq(2 * sum, groups * (2 * groups * t + groups + 1));
+    }
+    free(all);
+}
+END_TEST
+
 static Suite *trips_suite(void)
 {
     Suite *suite = suite_create("trips");
@@ -260,6 +294,7 @@ static Suite *trips_suite(void)
     tcase_add_loop_test(
         core, gradients_and_weights_are_rounded_once_on_their_way, 0, 18);
     tcase_add_test(core, what_overflows_on_its_way_is_counted_at_the_server);
+    tcase_add_test(core, elastic_groups_are_answered_between_two_moves);
     suite_add_tcase(suite, core);
     return suite;
 }
