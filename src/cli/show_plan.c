@@ -19,7 +19,7 @@ static const double MIB = 1024.0 * 1024.0;
 /* What is printed, besides config, model and plan. */
 typedef struct estimate {
     int64_t bytes_per_server;        /* parameters of the fullest server */
-    int64_t push_bytes, reply_bytes; /* of a group, a step */
+    int64_t push_bytes, reply_bytes; /* of a group, an exchange */
     coh_memory_plan memory;
     char launch[512];
 } estimate;
@@ -128,10 +128,18 @@ static void print_server_ranks(const coh_plan *plan)
 
 static void print_wire(const coh_config *config, const estimate *e)
 {
-    printf("wire        a group pushes %.3f MiB of gradients (%s) a step, and "
-           "gets %.3f MiB of weights (%s)\n",
+    const int64_t every = config->exchange.every;
+    char when[40] = "a step";
+
+    if (every > 1)
+        snprintf(when, sizeof when, "every %" PRId64 " steps", every);
+    printf("wire        a group pushes %.3f MiB of %s (%s) %s, and gets %.3f "
+           "MiB of weights (%s)\n",
            (double)e->push_bytes / MIB,
-           coh_narrow_name((coh_wire_kind)config->exchange.push),
+           config->exchange.elastic > 0 ? "weights"
+           : every > 1                  ? "changes"
+                                        : "gradients",
+           coh_narrow_name((coh_wire_kind)config->exchange.push), when,
            (double)e->reply_bytes / MIB,
            coh_narrow_name((coh_wire_kind)config->exchange.reply));
 }

@@ -119,6 +119,14 @@ timeout 60 "$cohort" eval "$work/elastic4" --set compute.threads=1 \
     >"$work/eval.out" 2>&1
 is "elastic: exit code of eval" "$?" 0
 
+plan() { # ARG...
+    "$cohort" plan "$here/small.yaml" --set servers=1 "$@" >"$work/plan"
+}
+plan --set exchange.every=20
+holds "plan" "$work/plan" "MiB of changes \(float32\) every 20 steps, "
+plan --set exchange.elastic=0.2
+holds "plan" "$work/plan" "MiB of weights \(float32\) a step, "
+
 train 2 refused --set groups=1 --set exchange.every=4
 is "refused: exit code" "$code" 2
 holds "refused" "$work/refused.out" "nobody to exchange with"

@@ -367,8 +367,7 @@ START_TEST(elastic_servers_take_statistics_as_weights)
     coh_shard_load(shard, values);
     coh_shard_apply(shard, 0, theirs, 2, rate);
     for (int i = 0; i < BLOCK; i++)
-        ck_assert_float_eq(coh_shard_values(shard)[i],
-                           0.5f * (values[i] + 4));
+        ck_assert_float_eq(coh_shard_values(shard)[i], 0.5f * (values[i] + 4));
     coh_shard_destroy(&shard);
 }
 END_TEST
