@@ -51,6 +51,7 @@ static coh_status check_manifest(const training *self, const char *checkpoint,
     const coh_manifest *m = &self->start;
     const coh_job *job = &self->job;
     const int64_t parts = coh_plan_parts(&job->plan);
+    const coh_rule rule = coh_rule_of_servers(job->config);
 
     if (m->parameters != job->model->parameters ||
         m->fingerprint != coh_model_fingerprint(job->model))
@@ -65,14 +66,15 @@ static coh_status check_manifest(const training *self, const char *checkpoint,
             "checkpoint '%s' was saved by %" PRId64
             " owners of parameters in blocks of %" PRId64 ", not %" PRId64
             " in blocks of %" PRId64
-            ": resume with the servers, exchange.update, placement and "
-            "block of then",
+            ": resume with the exchange.placement, block and servers of then, "
+            "or, without servers, exchange.update, speakers and workers",
             checkpoint, m->parts, m->block_count, parts, job->plan.block_count);
-    if (m->rule != job->config->optimizer.rule)
+    if (m->rule != rule.kind && !coh_rule_takes_weights(&rule))
         return coh_fail(err, COH_E_CONFIG,
                         "checkpoint '%s' was trained with another "
-                        "optimizer.rule, whose state this one cannot use: "
-                        "resume with the rule of then",
+                        "optimizer.rule, whose state this one cannot use, or "
+                        "holds weights only (exchange.every above 1, elastic): "
+                        "resume with the keys of then",
                         checkpoint);
     if (m->seed != job->config->run.seed)
         return coh_fail(err, COH_E_CONFIG,
@@ -95,6 +97,7 @@ static coh_status claim(training *self, const coh_args *args, coh_err *err)
         status = coh_checkpoint_read_manifest(checkpoint, &self->start, err);
     if (status == COH_OK && checkpoint[0] != '\0')
         status = check_manifest(self, checkpoint, err);
+    self->start.rule = coh_rule_of_servers(self->job.config).kind;
     return status == COH_OK
                ? coh_run_folder_claim(self->job.config, &self->folder, err)
                : status;
@@ -109,7 +112,7 @@ static coh_manifest fresh_manifest(const coh_job *job)
         .fingerprint = coh_model_fingerprint(job->model),
         .parts = coh_plan_parts(&job->plan),
         .block_count = job->plan.block_count,
-        .rule = job->config->optimizer.rule,
+        .rule = coh_rule_of_servers(job->config).kind,
         .best_score = -1,
     };
 }

@@ -154,7 +154,7 @@ static void check_rule(coh_reader *self)
         is_sound(self, AT(optimizer.momentum_auto)))
         refuse(self, AT(optimizer.momentum_auto), 0,
                "true, but optimizer.rule has no momentum; write rule: sgd, "
-               "nesterov or lars, or momentum_auto: false");
+               "nesterov, lars or dcasgd, or momentum_auto: false");
     if (coh_rule_takes_layers(config) &&
         config->exchange.placement != COH_PLACEMENT_LAYER &&
         is_sound(self, AT(exchange.placement)))
@@ -193,23 +193,23 @@ static void check_local(coh_reader *self)
     if (config->exchange.lag > 0 && is_sound(self, AT(exchange.lag)))
         refuse(self, AT(exchange.lag), 0,
                "1, but with exchange.every or elastic a group goes on with "
-               "weights of its own; write lag: 0, or exchange: {every: 1}");
+               "weights of its own; write lag: 0, or leave these two out");
     if (coh_rule_compensates(&rule) && is_sound(self, AT(optimizer.rule)))
         refuse(self, AT(optimizer.rule), 0,
                "dcasgd corrects gradients at the servers, and with "
                "exchange.every or elastic none go there; write rule: sgd, or "
-               "exchange: {every: 1}");
+               "leave these two out");
     if (config->optimizer.momentum_auto &&
         is_sound(self, AT(optimizer.momentum_auto)))
         refuse(self, AT(optimizer.momentum_auto), 0,
                "true, but with exchange.every or elastic the momentum is each "
-               "group's own; write false, or exchange: {every: 1}");
+               "group's own; write false, or leave these two out");
     if (config->optimizer.staleness != COH_STALENESS_NONE &&
         is_sound(self, AT(optimizer.staleness)))
         refuse(self, AT(optimizer.staleness), 0,
                "inverse lowers the rate of late gradients at the servers, and "
                "with exchange.every or elastic none go there; write none, or "
-               "exchange: {every: 1}");
+               "leave these two out");
 }
 
 /* idx keeps images and labels apart: as many patterns of one as of the other.

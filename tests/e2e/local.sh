@@ -91,6 +91,16 @@ holds "resumed" "$work/part.out" "optimizer state is not in a checkpoint"
 is "resumed: steps" "$(field part steps)" 27
 is "resumed: samples" "$(field part samples_seen)" 609
 
+# It has no optimizer state to go on with as if it had, whatever the rule; and who
+# is refused leaves the run as it was. The other way there is nothing to miss.
+train 4 part --set servers=1 --set groups=3 --resume auto
+is "resumed with every 1: exit code" "$code" 2
+holds "resumed with every 1" "$work/part.out" "exchange.every.*the keys of then"
+is "resumed with every 1: samples in the summary" "$(field part samples_seen)" 609
+train 4 part --set servers=1 $averaged --set train.epochs=4 \
+    --set optimizer.rule=adam --resume auto
+is "resumed with another rule: exit code" "$code" 0
+
 # Without momentum there is no state: resumed at an epoch's end, or not.
 plain="--set groups=1 --set exchange.every=4 --set optimizer.momentum=0"
 served whole 2 $plain

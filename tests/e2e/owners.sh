@@ -53,7 +53,7 @@ run whole 3 $adam $owners
 cmp -s "$work/half.losses" "$work/whole.losses" || is "half: losses" different same
 train 3 half $common $adam --set train.epochs=4 --resume auto
 is "not the owners of then: exit code" "$code" 2
-holds "not the owners of then" "$work/half.out" "exchange.update"
+holds "not the owners of then" "$work/half.out" "exchange.update, speakers and workers"
 "$cohort" eval "$work/whole" >"$work/eval.out" 2>&1
 is "eval: exit code" "$?" 0
 

@@ -235,7 +235,7 @@ static const struct {
       "job.yaml:1:19: optimizer.rate: 0 trains nothing; it must be above 0" },
     { "optimizer: {rule: adam, momentum_auto: true}\n" DATA MODEL,
       "job.yaml:1:40: optimizer.momentum_auto: true, but optimizer.rule has no "
-      "momentum; write rule: sgd, nesterov or lars" },
+      "momentum; write rule: sgd, nesterov, lars or dcasgd" },
     { "exchange: {every: 4}\n" DATA MODEL,
       "job.yaml:1:19: exchange.every: there is nobody to exchange with; write "
       "servers: 1" },
