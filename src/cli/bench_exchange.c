@@ -244,7 +244,8 @@ static coh_status measure(exchange_bench *self, int largest_mib, coh_err *err)
     return status == COH_OK ? measure_step(self, err) : status;
 }
 
-/* Servers are what is measured; but a group of several that has none is, too. */
+/* Servers are what is measured; but a group that is told to have none, by its
+ * size or by exchange.update, is, too. */
 static coh_status read_file(const coh_args *args, coh_config **out,
                             coh_err *err)
 {
@@ -253,7 +254,8 @@ static coh_status read_file(const coh_args *args, coh_config **out,
 
     if (status != COH_OK)
         return status;
-    if ((*out)->servers == 0 && (*out)->group_size <= 1)
+    if ((*out)->servers == 0 && (*out)->group_size <= 1 &&
+        (*out)->exchange.update != COH_UPDATE_OWNERS)
         (*out)->servers = 1;
     (*out)->exchange.lag = 0; /* a step that is measured is whole */
     return COH_OK;

@@ -44,6 +44,12 @@ is "group: exit code" "$code" 0
 has servers 0
 has workers 2
 
+# So too where members own the weights, who are as many as the launch gives.
+bench 3 --largest 4 --json --set exchange.update=owners
+is "owners: exit code" "$code" 0
+has servers 0
+has speakers 3
+
 # Groups, members, servers, speakers.
 bench 6 --largest 4 --json --set groups=2 --set group_size=2 --set servers=2 \
     --set exchange.block=262144 --set policy=sync
