@@ -33,7 +33,7 @@ typedef struct coh_manifest {
     int64_t block_count; /* parameters of the largest block */
     int64_t rule; /* coh_rule_kind: what the optimizer state means; of a rule
                      that takes weights there is none */
-    double best_score;   /* of eval.select: best; negative if none yet */
+    double best_score; /* of eval.select: best; negative if none yet */
     int64_t best_step;
     coh_normal normal;
     const char *choices; /* how the network is calculated: worker/nn/choice.h,
