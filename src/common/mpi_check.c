@@ -57,11 +57,11 @@ coh_status coh_agree(MPI_Comm comm, coh_status mine, coh_err *err)
         if (err != NULL)
             said = *err;
         said.status = mine;
+        if (size > 1)
+            coh_err_context(&said, "rank %d", world_rank());
     }
     COH_MPI(MPI_Bcast(&said, (int)sizeof said, MPI_BYTE, first_bad, comm));
     if (err != NULL)
         *err = said;
-    if (size > 1)
-        coh_err_context(err, "rank %d", first_bad);
     return said.status;
 }
