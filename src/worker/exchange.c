@@ -35,8 +35,8 @@ struct coh_exchange {
                          owned, or NULL */
     coh_sums *sums;   /* owned */
     float *weights;
-    float *landing;   /* [P] of a lag with servers, owned: where new weights
-                         arrive; else NULL */
+    float *landing;   /* [P] of a lag where blocks have owners, owned: where new
+                         weights arrive; else NULL */
     bool lags;        /* a step is exchanged while the next is calculated */
     double most_norm; /* of a gradient; 0: any */
     bool holds;       /* blocks are used when the sums of all are made */

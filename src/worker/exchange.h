@@ -81,12 +81,14 @@ void coh_exchange_have(coh_exchange *self, int64_t first);
 /* Wait until all sums are made, and all blocks applied or under way to their
  * servers. *sums, the member's, become the group's, and *group its parts
  * together. *norm: L2 norm of the group's mean gradient, without running
- * statistics, before it is clipped. If a member failed, nothing was exchanged; nor if the weight is
- * 0, unless other groups take the step too (grant->groups > 1): they wait for
- * the push; or the group has updates of earlier steps.
+ * statistics, before it is clipped. If a member failed, nothing was exchanged;
+ * nor if the weight is 0, unless other groups take the step too (grant->groups >
+ * 1): they wait for the push; or there are local steps: what the group has of
+ * earlier ones may have to go.
  * Fails with COH_E_PEER, and on all members with COH_E_DIVERGED if the gradient
  * is not finite: this group's part of such blocks is not applied; with
- * optimizer.clip_norm, of none. */
+ * optimizer.clip_norm, and with a lag where all weights are updated here, of
+ * none. */
 coh_status coh_exchange_end(coh_exchange *self, coh_step_sums *sums,
                             coh_exchange_part *group, double *norm,
                             coh_err *err);
@@ -110,7 +112,8 @@ coh_status coh_exchange_pull(coh_exchange *self, bool exact, coh_err *err);
 coh_status coh_exchange_look(coh_exchange *self, coh_err *err);
 coh_status coh_exchange_go_on(coh_exchange *self, coh_err *err);
 
-/* Blocks that servers got of the last step, but for those of weight 0. */
+/* Blocks that servers got of the last step, but for those of weight 0; of one
+ * that is not finite, blocks that they may have got. */
 int64_t coh_exchange_pushes(const coh_exchange *self);
 
 /* The root's weights[P] to all members. Fails with COH_E_PEER. */

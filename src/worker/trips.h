@@ -38,7 +38,8 @@ bool coh_trips_speaks(const coh_trips *self, int64_t block);
 
 /* Send a head and the block's gradient, and be ready for the answer. Of the
  * head: what the step decides, and the version; the rest is filled in. gradient
- * is borrowed until the block is back, and used up: it is made narrow where it lies. */
+ * is borrowed until the block is back, and used up: it is made narrow where it
+ * lies. */
 void coh_trips_push(coh_trips *self, int64_t block, const coh_push *head,
                     float *gradient);
 
