@@ -39,9 +39,10 @@ static coh_registrar_rules rules_of(const coh_journal_facts *facts,
 
     return (coh_registrar_rules){
         .groups = facts->plan->groups,
-        .policy = (coh_policy_kind)config->policy,
+        .policy = facts->plan->groups > 1 ? (coh_policy_kind)config->policy
+                                          : COH_POLICY_ASYNC,
         .bound = config->policy_bound,
-        .every = facts->plan->groups > 1 ? config->exchange.every : 1,
+        .every = config->exchange.every,
         .ahead = GRANTS_AHEAD,
         .epoch_samples = n,
         .step_samples = facts->plan->step_samples,

@@ -240,7 +240,8 @@ static void cut_piece(coh_registrar *self, int64_t most)
     }
     if (at->samples >= self->next_evaluate) {
         self->next_evaluate = next_multiple(rules->evaluate_every, at->samples);
-        self->must_evaluate = !(rules->test_covers && is_exhausted(self));
+        self->must_evaluate =
+            !self->is_cut_short && !(rules->test_covers && is_complete(self));
     }
 }
 
@@ -294,7 +295,7 @@ static bool grant_step(coh_registrar *self, int index, coh_grant *out)
     cut_piece(self, self->rules.groups * self->rules.step_samples);
     self->apart++;
     self->piece.exchange =
-        self->apart >= self->rules.every || is_complete(self);
+        self->apart >= self->rules.every || is_exhausted(self);
     if (self->piece.exchange)
         self->apart = 0;
     deal_share(self, index, out);

@@ -15,8 +15,9 @@
  *          the groups: of the last one of an epoch that may be no samples, but
  *          it takes part, to have the new weights. All wait while one group
  *          evaluates. Where groups exchange every so many pieces only, they all
- *          do in the same ones, the last one of the run among them; a save, an
- *          evaluation or a stop waits for the next of those.
+ *          do in the same ones, the last one of the run among them; a save or an
+ *          evaluation waits for the next of those, and a stop makes the next
+ *          piece one.
  * Ahead    a group holds up to `ahead` grants, done in the order given, so that
  *          its loader can read ahead; none behind an evaluation.
  * Saving   when a checkpoint is due nobody is granted more; once all grants

@@ -56,6 +56,11 @@ config=$here/batch_norm.yaml served norms 5 --set groups=4 --set exchange.every=
 falls norms
 [ "$(field plain.1000 pushes)" -lt "$(field plain.1 pushes)" ] ||
     is "every 1000: pushes" "$(field plain.1000 pushes)" fewer
+# It has no others to be in step with.
+served nobody 2 --set groups=1 --set policy=sync --set train.group_batch=8 \
+    --set exchange.every=1000 --set optimizer.momentum=0
+[ "$(field nobody pushes)" -lt "$(field plain.1 pushes)" ] ||
+    is "sync of one: pushes" "$(field nobody pushes)" fewer
 
 # Groups that do not wait, and a slow one that is waited for.
 served apart 4 --set groups=3 --set exchange.every=4 --set optimizer.momentum=0.5
@@ -100,6 +105,13 @@ is "resumed with every 1: samples in the summary" "$(field part samples_seen)" 6
 train 4 part --set servers=1 $averaged --set train.epochs=4 \
     --set optimizer.rule=adam --resume auto
 is "resumed with another rule: exit code" "$code" 0
+
+# A stop does not wait for them to exchange: it makes them, and is saved.
+train 4 limited --set servers=1 --set groups=3 --set policy=sync \
+    --set exchange.every=1000000 --set train.epochs=3000 --set run.time_limit=1
+is "limited: exit code" "$code" 5
+is "limited: pushes" "$(field limited pushes)" 3
+is "limited: checkpoints" "$(ls "$work/limited/checkpoints")" "step_$(field limited steps)"
 
 # Without momentum there is no state: resumed at an epoch's end, or not.
 plain="--set groups=1 --set exchange.every=4 --set optimizer.momentum=0"
