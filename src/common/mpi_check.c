@@ -42,11 +42,12 @@ void coh_mpi_check(int rc, const char *call, const char *file, int line)
 
 coh_status coh_agree(MPI_Comm comm, coh_status mine, coh_err *err)
 {
-    int rank, size, first_bad;
+    int rank, size, all, first_bad;
     coh_err said = COH_ERR_INIT;
 
     COH_MPI(MPI_Comm_rank(comm, &rank));
     COH_MPI(MPI_Comm_size(comm, &size));
+    COH_MPI(MPI_Comm_size(MPI_COMM_WORLD, &all));
 
     int bad = mine == COH_OK ? size : rank;
     COH_MPI(MPI_Allreduce(&bad, &first_bad, 1, MPI_INT, MPI_MIN, comm));
@@ -57,7 +58,7 @@ coh_status coh_agree(MPI_Comm comm, coh_status mine, coh_err *err)
         if (err != NULL)
             said = *err;
         said.status = mine;
-        if (size > 1)
+        if (all > 1)
             coh_err_context(&said, "rank %d", world_rank());
     }
     COH_MPI(MPI_Bcast(&said, (int)sizeof said, MPI_BYTE, first_bad, comm));

@@ -20,9 +20,9 @@ void coh_mpi_check(int rc, const char *call, const char *file, int line);
 
 /* Collective over comm. Give every rank the same outcome: COH_OK if all passed
  * COH_OK, else the status and text of the lowest rank that failed, with
- * "rank N: ", of the world, before the text where comm has several. Call it
- * after a step that can fail on one rank alone, before the next collective,
- * where the others would wait for ever. */
+ * "rank N: ", of the job's, before the text if the job has several. Call it after
+ * a step that can fail on one rank alone, before the next collective, where the
+ * others would wait for ever. */
 coh_status coh_agree(MPI_Comm comm, coh_status mine, coh_err *err);
 
 #endif
