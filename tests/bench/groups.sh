@@ -17,7 +17,7 @@ work=${1:-$made}
 mkdir -p "$work"
 work=$(realpath "$work")
 trap 'rm -rf "$made"' EXIT
-rates="0.003 0.01 0.03"
+rates="0.003 0.005 0.01 0.017 0.03"
 tuning=9
 seeds="1 2 3"
 
