@@ -146,7 +146,7 @@
     INT("exchange.speakers", exchange.speakers, 0, 0, 1000000, "ranks",        \
         "members of a group that share out the talking to servers, or the "    \
         "update; 0 is all, 1 only its root")                                   \
-    ENUM("exchange.collectives", exchange.collectives, 0, "mpi|own",           \
+    ENUM("exchange.collectives", exchange.collectives, 1, "mpi|own",           \
          "sums and spreads in a group: MPI's, or messages of our own along "   \
          "trees, with the same bits in every run")                             \
     ENUM("exchange.update", exchange.update, 0, "all|owners",                  \

@@ -25,16 +25,19 @@ same speakers 4 --set servers=1 --set exchange.block=65536
 same servers 5 --set servers=2 --set exchange.block=65536
 same two 6 --set servers=3 --set exchange.speakers=2
 
-# Our own collectives: all speakers, two, the root alone, with and without
-# servers; and the same bits again, whoever is late.
+# MPI's collectives: all speakers, two, the root alone, with and without servers.
+mpi="--set exchange.collectives=mpi --set exchange.block=65536"
+same mpi 3 $mpi
+same mpi_root 3 $mpi --set exchange.speakers=1
+same mpi_speakers 4 $mpi --set servers=1
+same mpi_servers 6 $mpi --set servers=2
+same mpi_two 5 $mpi --set servers=1 --set exchange.speakers=2
+same mpi_one 4 $mpi --set servers=1 --set exchange.speakers=1
+
+# With our own, the same bits again, whoever is late.
 own="--set exchange.collectives=own --set exchange.block=65536"
 same own 3 $own
 same own_again 3 $own
 is "own: the bits of two runs" "$(cat "$work/own_again.losses")" \
     "$(cat "$work/own.losses")"
-same own_root 3 $own --set exchange.speakers=1
-same own_speakers 4 $own --set servers=1
-same own_servers 6 $own --set servers=2
-same own_two 5 $own --set servers=1 --set exchange.speakers=2
-same own_one 4 $own --set servers=1 --set exchange.speakers=1
 finish

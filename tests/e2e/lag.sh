@@ -45,7 +45,7 @@ same servers 5 --set train.group_batch=24 --set servers=2
 same delayed 3 --set train.group_batch=24 --set servers=1 --set testing.slow_group=0 \
     --set testing.delay=0.01
 same accumulated 3 --set train.group_batch=24 --set servers=1 --set train.accumulate=2
-same own 4 --set train.group_batch=24 --set servers=1 --set exchange.collectives=own
+same mpi 4 --set train.group_batch=24 --set servers=1 --set exchange.collectives=mpi
 same together 4 --set train.group_batch=12 --set servers=2 --set groups=2 --set policy=sync
 same clipped 3 --set train.group_batch=24 --set servers=1 --set optimizer.clip_norm=1e20
 

@@ -48,7 +48,7 @@ one plain 1e-6 2 --set optimizer.momentum=0
 one momentum 1e-5 3
 one adam 1e-5 2 --set optimizer.rule=adam --set optimizer.rate=0.003
 one many 1e-5 3 --set train.accumulate=2 --set optimizer.clip_norm=0.5 \
-    --set exchange.collectives=own
+    --set exchange.collectives=mpi
 config=$here/batch_norm.yaml one norm 1e-5 2 --set train.epochs=1
 # Changes of several groups added up would make running variances negative.
 config=$here/batch_norm.yaml served norms 5 --set groups=4 --set exchange.every=20 \

@@ -33,7 +33,7 @@ compare() { # RUN RANKS GROUPS SERVERS [ARG]...
 compare alone 1 1 0
 compare hybrid 3 2 1
 compare grouped 3 1 1
-compare own 3 1 1 --set exchange.collectives=own
+compare mpi 3 1 1 --set exchange.collectives=mpi
 
 # Too little memory: on all ranks, on one of two.
 starve() { # RUN MPIEXEC_ARG...

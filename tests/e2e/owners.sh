@@ -42,8 +42,8 @@ same clip all_clip 2 $clip
 lag="--set exchange.lag=1"
 run all_lag 3 $lag
 same lag all_lag 3 $lag
-same own all 3 --set exchange.collectives=own
-same own_lag all_lag 3 $lag --set exchange.collectives=own
+same mpi all 3 --set exchange.collectives=mpi
+same mpi_lag all_lag 3 $lag --set exchange.collectives=mpi
 
 # Each owner writes its part of a checkpoint, and reads it.
 is "three: parts" "$(ls "$work"/three/checkpoints/step_27 | grep -c part_)" 3

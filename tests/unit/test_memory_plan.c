@@ -229,14 +229,14 @@ START_TEST(a_group_holds_copies_of_what_it_adds_up)
     const char *text = HEAD NET "exchange: {block: 65536}\n";
     const coh_memory_plan one =
         count(HEAD NET "exchange: {block: 65536}\nservers: 1\n", 3, 0);
-    const coh_memory_plan own = count(
-        HEAD NET "exchange: {block: 65536, collectives: own}\nservers: 1\n", 3,
+    const coh_memory_plan mpi = count(
+        HEAD NET "exchange: {block: 65536, collectives: mpi}\nservers: 1\n", 3,
         0);
 
     ck_assert_int_eq(count(text, 1, 0).worker.exchange, 0);
     ck_assert_int_eq(count(text, 2, 0).worker.exchange, 4 * PARAMETERS);
-    ck_assert_int_eq(one.worker.exchange, 2 * 4 * PARAMETERS);
-    ck_assert_int_eq(own.worker.exchange, 4 * PARAMETERS);
+    ck_assert_int_eq(one.worker.exchange, 4 * PARAMETERS);
+    ck_assert_int_eq(mpi.worker.exchange, 2 * 4 * PARAMETERS);
 }
 END_TEST
 
