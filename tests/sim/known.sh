@@ -5,7 +5,8 @@
 
 known="--set train.steps=20 --set train.epochs=20 --set train.batch=8
     --set data.train_samples=64 --set optimizer.rule=sgd
-    --set optimizer.rate=0.1 --set optimizer.momentum=0"
+    --set optimizer.rate=0.1 --set optimizer.momentum=0
+    --set exchange.collectives=mpi"
 
 train 8 eight $known
 is "exit code" "$code" 0
