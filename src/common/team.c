@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "common/add.h"
 #include "common/memory.h"
 #include "common/mpi_check.h"
 #include "common/simd.h"
@@ -157,13 +158,6 @@ coh_status coh_team_reserve(coh_team *self, coh_line number, int many,
 
 /* --- steps --------------------------------------------------------------- */
 
-COH_SIMD static void add(int64_t n, float *restrict sum,
-                         const float *restrict more)
-{
-    for (int64_t i = 0; i < n; i++)
-        sum[i] += more[i];
-}
-
 COH_SIMD static void add_f64(int64_t n, double *restrict sum,
                              const double *restrict more)
 {
@@ -227,7 +221,7 @@ static void take_in(const queue *at, const flight *it)
         add_f64(it->bytes / (int64_t)sizeof(double), it->data,
                 (const double *)(const void *)more);
     else
-        add(it->bytes / (int64_t)sizeof(float), it->data, more);
+        coh_add(it->bytes / (int64_t)sizeof(float), it->data, more);
 }
 
 /* The stage after one that is done; false: that was the last. */

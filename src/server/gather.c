@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/simd.h"
+#include "common/add.h"
 #include "common/status.h"
 
 enum { CHUNK = 16384 }; /* floats a thread adds at once: stays in its cache */
@@ -60,13 +60,6 @@ const coh_gathered *coh_gather_add(coh_gather *self, int64_t index,
     return items;
 }
 
-COH_SIMD static void add(int64_t n, float *restrict sum,
-                         const float *restrict more)
-{
-    for (int64_t i = 0; i < n; i++)
-        sum[i] += more[i];
-}
-
 /* sum[from ..] += all others', a chunk at a time: the sum is read and written
  * once from memory, not once a group. */
 static void add_chunk(const coh_gathered *items, int groups, float *sum,
@@ -75,7 +68,7 @@ static void add_chunk(const coh_gathered *items, int groups, float *sum,
     for (int g = 0; g < groups; g++) {
         if (items[g].push != NULL && items[g].push->weight > 0 &&
             items[g].gradient != sum)
-            add(n, sum + from, items[g].gradient + from);
+            coh_add(n, sum + from, items[g].gradient + from);
     }
 }
 

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/add.h"
 #include "common/memory.h"
-#include "common/simd.h"
 
 enum { CHUNK = 16384 }; /* floats a thread adds at once */
 
@@ -85,19 +85,12 @@ void coh_gradient_begin(coh_gradient *self)
     self->complete = self->count;
 }
 
-COH_SIMD static void add(int64_t n, float *restrict sum,
-                         const float *restrict more)
-{
-    for (int64_t i = 0; i < n; i++)
-        sum[i] += more[i];
-}
-
 static void add_all(int64_t count, float *sum, const float *more)
 {
 #pragma omp parallel for schedule(static) if (count > CHUNK)
     for (int64_t from = 0; from < count; from += CHUNK)
-        add(count - from < CHUNK ? count - from : CHUNK, sum + from,
-            more + from);
+        coh_add(count - from < CHUNK ? count - from : CHUNK, sum + from,
+                more + from);
 }
 
 static void need(void *user, int64_t end)
